@@ -3,6 +3,8 @@
 //! Everything above sees the [`Cluster`] trait, so that inventory, diff, plan, guards, prune and report are one code
 //! for both. The trait speaks of single requests: what to ask and what to change is decided elsewhere.
 
+pub mod account;
+pub(crate) mod budget;
 pub mod directory;
 pub mod exec;
 pub mod kube;
@@ -14,6 +16,7 @@ pub mod simulated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use gatewright_engine::fingerprint::Metadata;
@@ -24,6 +27,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::cluster::account::Account;
 use crate::cluster::right::Right;
 
 /// The condition that must be true on the cluster for a write to happen.
@@ -221,6 +225,12 @@ pub trait Cluster: Send + Sync {
     /// Reads what the cluster says about the kinds of a version (`OpenAPI` 3); `None` if it says nothing.
     async fn openapi(&self, _api_version: &str) -> Result<Option<Value>, ClusterError> {
         Ok(None)
+    }
+
+    /// Returns the same cluster, on which objects are read and written as an account; what we keep there for ourselves is
+    /// not. `because` is the setting that says so. `None` where there are no accounts.
+    fn acting_as(&self, _account: &Account, _because: &str) -> Option<Arc<dyn Cluster>> {
+        None
     }
 
     /// Tells whether objects on it come to life: pods that run, addresses that are given out.

@@ -33,6 +33,7 @@ use crate::schedule::ScheduleError;
 use crate::source::cache::{SourceCache, Trouble};
 use crate::source::{Snapshot, SourceError};
 use crate::state::{State, StateError};
+use crate::webhooks::gather::Gathering;
 
 mod cluster_secrets;
 mod folders;
@@ -126,6 +127,8 @@ struct Shared {
     progress: Progress,
     readiness: Arc<AtomicBool>,
     troubles: Troubles,
+    /// The news of syncs on several clusters, which are told together.
+    gathering: Gathering,
     hosts: Hosts,
     clock: Arc<dyn Clock>,
 }
@@ -153,6 +156,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         told: None,
         is_watching: true,
         troubles: Troubles::load(&state),
+        gathering: Gathering::default(),
         state,
         installation,
         metrics,

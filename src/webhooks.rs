@@ -6,7 +6,9 @@
 
 pub(crate) mod connect;
 pub(crate) mod delivery;
+pub(crate) mod gather;
 pub(crate) mod notification;
+mod pending;
 mod queue;
 
 use std::path::Path;
@@ -15,17 +17,21 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use gatewright_engine::error::Chain;
+use jiff::SignedDuration;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, warn};
 
 use crate::basics::clock::Clock;
 use crate::config::Config;
+use crate::config::webhooks::WebhookSettings;
 use crate::history::journal;
 use crate::process::metrics::Metrics;
 use crate::report::Report;
 use crate::state::{State, StateError};
 use delivery::{Delivery, Step};
+use gather::{Gathering, Moment};
 use notification::Notification;
+use pending::Part;
 use queue::Queue;
 
 /// Keeps a report, and leaves a notification of it for everybody who is to be told if it is news. Returns whether it
@@ -36,12 +42,81 @@ pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Me
     journal::record(state, &config.journal(), report, |kept| announce(state, config, report, kept, metrics))
 }
 
+/// Keeps the report of a sync on one of its clusters, and leaves word of it together with those of the others.
+pub(crate) fn keep_with_others(
+    state: &State,
+    config: &Config,
+    report: &Report,
+    metrics: &Metrics,
+    gathering: &Gathering,
+) -> Result<bool, StateError> {
+    let total = config.settings.syncs.get(&report.sync).map_or(1, |sync| config.clusters_of(sync).len());
+    if total <= 1 {
+        return keep(state, config, report, metrics);
+    }
+    gathering.begin(report, total);
+    let gather = |kept: &Path| gather(state, (config, metrics), report, kept, gathering);
+    let is_new = journal::record(state, &config.journal(), report, gather)?;
+    if gathering.end(report) {
+        for (name, _) in told_of(config, &report.sync) {
+            left(name, metrics, Queue::new(state, name).close(&report.sync, gathering.progress(&report.sync)))?;
+        }
+    }
+    Ok(is_new)
+}
+
+/// Leaves a kept report to be told with others, for everybody who is to be told.
+fn gather(
+    state: &State,
+    (config, metrics): (&Config, &Metrics),
+    report: &Report,
+    kept: &Path,
+    gathering: &Gathering,
+) -> Result<(), StateError> {
+    let mut result = Ok(());
+    let Some(cluster) = report.clusters.keys().next() else { return Ok(()) };
+    let longest = told_of(config, &report.sync).map(|(_, webhook)| webhook.group_wait.0).max().unwrap_or_default();
+    let moment = gathering.moment(report, SignedDuration::try_from(longest).unwrap_or_default());
+    for (name, webhook) in told_of(config, &report.sync) {
+        let (sync, revision) = (report.sync.as_str(), report.revision.as_str());
+        let (progress, queue) = (gathering.progress(sync), Queue::new(state, name));
+        let wait = match moment {
+            Moment::After(wait) if !webhook.group_wait.0.is_zero() => wait,
+            Moment::AtOnce | Moment::After(_) => SignedDuration::ZERO,
+        };
+        let due = report.finished.checked_add(wait).unwrap_or(report.finished);
+        let added = queue.add(Part { sync, revision, cluster, kept: kept.to_owned() }, progress, due);
+        let closed = added.and_then(|lost| Ok(lost + if wait.is_zero() { queue.close(sync, progress)? } else { 0 }));
+        result = result.and(left(name, metrics, closed));
+    }
+    result
+}
+
+/// Returns the webhooks that are told of a sync.
+fn told_of<'a>(config: &'a Config, sync: &'a str) -> impl Iterator<Item = (&'a String, &'a WebhookSettings)> {
+    config.settings.reports.webhooks.iter().filter(move |(_, webhook)| webhook.is_about(sync))
+}
+
+/// Says what came of leaving a notification: how many of the oldest had to make room, or why it could not be left.
+fn left(name: &str, metrics: &Metrics, result: Result<usize, StateError>) -> Result<(), StateError> {
+    match result {
+        Ok(0) => Ok(()),
+        Ok(lost) => {
+            metrics.notified(name, "dropped", lost);
+            error!(webhook = name, lost, "too many notifications wait, the oldest are lost");
+            Ok(())
+        }
+        Err(error) => {
+            error!(webhook = name, error = %Chain(&error), "cannot leave a notification");
+            Err(error)
+        }
+    }
+}
+
 /// Leaves a notification of a kept report for everybody who is to be told. That it cannot be left for one keeps it from
 /// nobody else.
 fn announce(state: &State, config: &Config, report: &Report, kept: &Path, metrics: &Metrics) -> Result<(), StateError> {
-    let webhooks = config.settings.reports.webhooks.iter();
-    let mut told = webhooks.filter(|(_, webhook)| webhook.is_about(&report.sync)).peekable();
-    if told.peek().is_none() {
+    if told_of(config, &report.sync).next().is_none() {
         return Ok(());
     }
     let notification = Notification::of(report, kept);
@@ -53,21 +128,11 @@ fn announce(state: &State, config: &Config, report: &Report, kept: &Path, metric
             return Ok(());
         }
     };
-    let mut left = Ok(());
-    for (name, _) in told {
-        match Queue::new(state, name).put(&notification.id, body.as_bytes()) {
-            Ok(0) => {}
-            Ok(lost) => {
-                metrics.notified(name, "dropped", lost);
-                error!(webhook = name, lost, "too many notifications wait, the oldest are lost");
-            }
-            Err(error) => {
-                error!(webhook = name, error = %Chain(&error), "cannot leave a notification");
-                left = Err(error);
-            }
-        }
+    let mut result = Ok(());
+    for (name, _) in told_of(config, &report.sync) {
+        result = result.and(left(name, metrics, Queue::new(state, name).put(&notification.id, body.as_bytes())));
     }
-    left
+    result
 }
 
 /// Returns what carries notifications to each webhook of the config file.
@@ -101,6 +166,8 @@ pub(crate) async fn flush(deliveries: Vec<Delivery>) -> Vec<(String, String)> {
 }
 
 async fn flush_one(mut delivery: Delivery) -> Option<(String, String)> {
+    // What a daemon has gathered is told by that, as long as one runs.
+    delivery.close_due(ABANDONED);
     let limit = delivery.settings.timeout.0;
     let deadline = Instant::now() + limit;
     loop {
@@ -118,12 +185,16 @@ async fn flush_one(mut delivery: Delivery) -> Option<(String, String)> {
     }
 }
 
+/// The time after which nobody else tells what waits to be told with others.
+const ABANDONED: SignedDuration = SignedDuration::from_mins(1);
+
 /// The longest time until a notification that another process has left is seen.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Sends what waits, for as long as this is awaited.
 pub(crate) async fn carry(mut delivery: Delivery) {
     loop {
+        delivery.close_due(SignedDuration::ZERO);
         match delivery.step().await {
             Step::Done => {}
             Step::Nothing => sleep(LOOK_AGAIN).await,

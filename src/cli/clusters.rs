@@ -16,6 +16,7 @@ use super::plan::Format;
 use super::session::{Session, is_chosen};
 use super::{Context, EXIT_FAILED, Failure, print, print_json, worst};
 use crate::basics::duration::Period;
+use crate::cluster::account::Account;
 use crate::cluster::right::Right;
 use crate::config::Config;
 use crate::config::settings::ClusterSettings;
@@ -68,6 +69,9 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<Kind>,
     labels: BTreeMap<String, String>,
+    /// The account that requests are made as, where a setting says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonates: Option<String>,
     state: Standing,
     /// The failure that kept it from answering.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,6 +114,9 @@ enum Standing {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OfSync {
+    /// The account as which objects are read and written, where the sync has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impersonates: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_round: Option<LastRound>,
     /// `None` if they are not known, or not asked for.
@@ -159,11 +166,13 @@ fn line(config: &Config, state: &State, name: &str, settings: &ClusterSettings) 
     let syncs = config.settings.syncs.iter();
     let selecting =
         syncs.filter(|(_, sync)| sync.clusters.selects(name, &settings.labels)).map(|(sync, _)| sync.clone());
-    Line {
+    let line = Line {
         kind: Some(if settings.directory.is_some() { Kind::Directory } else { Kind::ApiServer }),
         labels: settings.labels.clone(),
+        impersonates: settings.kubeconfig.as_ref().and_then(|it| it.impersonate.as_ref()).map(Account::to_string),
         ..Line::of(state, name.to_owned(), selecting, Standing::NotAsked)
-    }
+    };
+    if settings.kubeconfig.is_some() { line.acting(config) } else { line }
 }
 
 fn gone_line(state: &State, name: String, syncs: BTreeSet<String>) -> Line {
@@ -174,13 +183,14 @@ impl Line {
     fn of(state: &State, name: String, syncs: impl IntoIterator<Item = String>, standing: Standing) -> Self {
         let of_sync = |sync: String| {
             let last_round = last_round(state, &sync, &name);
-            (sync, OfSync { last_round, missing_rights: None })
+            (sync, OfSync { impersonates: None, last_round, missing_rights: None })
         };
         Self {
             syncs: syncs.into_iter().map(of_sync).collect(),
             name,
             kind: None,
             labels: BTreeMap::new(),
+            impersonates: None,
             state: standing,
             error: None,
             identity: None,
@@ -188,6 +198,15 @@ impl Line {
             gateway_api: None,
             unknown: BTreeMap::new(),
         }
+    }
+
+    /// Adds the accounts of its syncs; in a directory there are none.
+    fn acting(mut self, config: &Config) -> Self {
+        for (name, of_sync) in &mut self.syncs {
+            let account = config.settings.syncs.get(name).and_then(|sync| sync.impersonate.as_ref());
+            of_sync.impersonates = account.map(Account::to_string);
+        }
+        self
     }
 
     fn exit_code(&self) -> u8 {

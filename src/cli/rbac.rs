@@ -19,6 +19,9 @@ use crate::desired::rights::{Extent, RBAC, Request, documents};
 /// deletes none; they are named on standard error, and must be there first. --read-only leaves out everything that
 /// changes something; a plan cannot dry-run then what objects would become, and refuses those that exist.
 ///
+/// Of a sync that acts as an account (`syncs.NAME.impersonate`) that account gets what is about objects, and the user the
+/// right to act as it, and what is done for ourselves.
+///
 /// Exit codes: 0 printed, 1 the source cannot be read, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -72,7 +75,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     for prepared in &ready.rounds {
         let creates_namespaces = prepared.order.settings.create_namespaces;
         let extent = Extent { is_read_only: args.read_only, creates_namespaces };
-        let request = Request { sync: &args.sync, subject: &subject, extent };
+        let account = prepared.order.settings.impersonate.as_ref();
+        let request = Request { sync: &args.sync, subject: &subject, extent, account };
         let mut renderings = Vec::new();
         for want in prepared.wanted.values() {
             renderings.push(session.block_on(want.rendering()).map_err(|error| Failure::of(&error))?);

@@ -6,6 +6,8 @@
 
 mod contents;
 mod discovery;
+#[cfg(test)]
+mod endless;
 mod failure;
 #[cfg(test)]
 mod faults;
@@ -26,12 +28,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatewright_engine::live::Live;
+use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use kube::api::GetParams;
 use kube::core::Request as Address;
 use serde_json::Value;
 
 use crate::basics::clock::Clock;
+use crate::cluster::account::{Account, Acting};
+use crate::cluster::budget::Budget;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
 use crate::cluster::right::Right;
 use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
@@ -43,10 +48,15 @@ use transport::Transport;
 
 /// An API server as a target of rounds.
 pub struct KubeCluster {
+    /// What is asked about objects: as the account of a sync, where it has one.
     transport: Transport,
-    discovery: Discovery,
+    /// What is asked for ourselves: which cluster it is, what it serves, our records and what bears our label.
+    own: Transport,
+    discovery: Arc<Discovery>,
     /// An object that was written by a dry run.
-    dry_run_ignored: OnceLock<String>,
+    dry_run_ignored: Arc<OnceLock<String>>,
+    /// The account of objects.
+    account: Option<Account>,
 }
 
 impl KubeCluster {
@@ -55,14 +65,16 @@ impl KubeCluster {
     /// `name` is what the configuration calls it. `settings.path` is resolved; without one, `standard` is read.
     pub fn new(name: &str, settings: Settings, standard: StandardLookup, clock: Arc<dyn Clock>) -> Self {
         let limit = settings.timeout.0.max(Duration::from_secs(1));
-        let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit);
-        Self { transport, discovery: Discovery::default(), dry_run_ignored: OnceLock::new() }
+        let budget = Budget::new(settings.max_bytes, settings.setting(name, "maxBytes"));
+        let transport = Transport::new(Sessions::new(name, settings, standard, limit, clock), limit, budget);
+        let own = transport.clone();
+        Self { transport, own, discovery: Arc::default(), dry_run_ignored: Arc::default(), account: None }
     }
 
     /// Keeps what the server has in a file, so that the next process need not ask.
     #[must_use]
     pub fn with_cache(self, file: PathBuf) -> Self {
-        Self { discovery: Discovery::kept_in(Some(file)), ..self }
+        Self { discovery: Arc::new(Discovery::kept_in(Some(file))), ..self }
     }
 
     /// Says what came of a request about a kind to the caller.
@@ -70,8 +82,13 @@ impl KubeCluster {
         result.map_err(|failure| self.without_kind(kind, failure).into_error(attempt))
     }
 
+    /// Returns what lists the objects with a label. Those with our own are ours alone, whoever may list others.
+    fn reader(&self, label: Option<&str>) -> &Transport {
+        if label == Some(SYNC_LABEL) { &self.own } else { &self.transport }
+    }
+
     async fn try_version(&self) -> Result<String, Failure> {
-        let version = self.transport.ask_afresh(http::Request::get("/version").body(Vec::new())?).await?;
+        let version = self.own.ask_afresh(http::Request::get("/version").body(Vec::new())?).await?;
         match version["gitVersion"].as_str().filter(|version| !version.is_empty()) {
             Some(version) => Ok(version.to_owned()),
             None => Err(Failure::NotKubernetes { what: "it does not say its version".to_owned(), code: None }),
@@ -80,7 +97,7 @@ impl KubeCluster {
 
     async fn uid_of_system(&self) -> Result<String, Failure> {
         let request = Address::new("/api/v1/namespaces").get("kube-system", &GetParams::default());
-        let namespace = self.transport.ask_afresh(request?).await?;
+        let namespace = self.own.ask_afresh(request?).await?;
         match namespace["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
             Some(uid) => Ok(uid.to_owned()),
             None => Err(Failure::NotKubernetes { what: "its namespace kube-system has no uid".to_owned(), code: None }),
@@ -100,15 +117,15 @@ impl Cluster for KubeCluster {
 
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         let attempt = Attempt::to("find out which kinds the cluster has");
-        self.discovery.find_all(&self.transport, kinds).await.map_err(|failure| failure.into_error(&attempt))
+        self.discovery.find_all(&self.own, kinds).await.map_err(|failure| failure.into_error(&attempt))
     }
 
     async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
-        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list(kind, &format!("{}={}", label.0, label.1)).await)
+        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list(kind, label.0, Some(label.1)).await)
     }
 
     async fn list_bearing(&self, kind: &Gvk, label: &str) -> Result<Vec<Live>, ClusterError> {
-        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list(kind, label).await)
+        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list(kind, label, None).await)
     }
 
     async fn list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<Option<MetadataList>, ClusterError> {
@@ -156,11 +173,11 @@ impl Cluster for KubeCluster {
     }
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
-        records::read(&self.transport, name).await
+        records::read(&self.own, name).await
     }
 
     async fn record_names(&self) -> Result<BTreeSet<String>, ClusterError> {
-        records::names(&self.transport).await
+        records::names(&self.own).await
     }
 
     async fn write_record(
@@ -169,11 +186,11 @@ impl Cluster for KubeCluster {
         data: &BTreeMap<String, String>,
         over: Option<&str>,
     ) -> Result<String, ClusterError> {
-        records::write(&self.transport, name, data, over).await
+        records::write(&self.own, name, data, over).await
     }
 
     async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
-        records::delete(&self.transport, name, over).await
+        records::delete(&self.own, name, over).await
     }
 
     async fn may_apply(&self, kinds: &BTreeSet<Gvk>, namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {
@@ -199,7 +216,7 @@ impl Cluster for KubeCluster {
     /// Whoever refuses us has answered.
     async fn probe(&self) -> Result<(), ClusterError> {
         let attempt = Attempt::to("find out whether the cluster answers");
-        match self.transport.probe("/version").await {
+        match self.own.probe("/version").await {
             Ok(_) | Err(Failure::Refused(_)) => Ok(()),
             Err(failure) => Err(failure.into_error(&attempt)),
         }
@@ -208,6 +225,15 @@ impl Cluster for KubeCluster {
     async fn openapi(&self, api_version: &str) -> Result<Option<Value>, ClusterError> {
         let attempt = Attempt::to(format!("read the schemas of {api_version}"));
         self.try_openapi(api_version).await.map_err(|failure| failure.into_error(&attempt))
+    }
+
+    fn acting_as(&self, account: &Account, because: &str) -> Option<Arc<dyn Cluster>> {
+        // It was checked with the settings.
+        let acting = Acting::new(account, because).ok()?;
+        let (own, discovery) = (self.own.clone(), Arc::clone(&self.discovery));
+        let dry_run_ignored = Arc::clone(&self.dry_run_ignored);
+        let (transport, account) = (self.own.acting_as(acting), Some(account.clone()));
+        Some(Arc::new(Self { transport, own, discovery, dry_run_ignored, account }))
     }
 
     fn has_health(&self) -> bool {

@@ -23,9 +23,14 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::duration::Period;
+use crate::basics::size::Size;
+use crate::cluster::account::{Account, Acting};
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::exec::{Identity, Plugin};
 use stored::Stored;
+
+/// The memory for the answers of one cluster, where no setting says otherwise.
+pub(crate) const MAX_BYTES: Size = Size(256 << 20);
 
 /// The access to an API server: `clusters.<name>.kubeconfig` in the config file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,8 +44,12 @@ pub struct Settings {
     pub exec: Exec,
     /// Whether an unverified certificate, or no TLS at all, is good enough for this cluster.
     pub allow_insecure_tls: bool,
+    /// The account that requests are made as; without it that of the kubeconfig, which may name another one itself.
+    pub impersonate: Option<Account>,
     /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
+    /// The most bytes of answers that are held at once: those under way, and the lists of a round.
+    pub max_bytes: Size,
     /// The place of these settings.
     #[serde(skip)]
     pub origin: Origin,
@@ -64,7 +73,9 @@ impl Default for Settings {
     fn default() -> Self {
         let (path, context, exec) = (None, None, Exec::default());
         let timeout = Period(Duration::from_secs(30));
-        Self { path, context, exec, allow_insecure_tls: false, timeout, origin: Origin::Cluster }
+        let impersonate = None;
+        let (max_bytes, origin) = (MAX_BYTES, Origin::Cluster);
+        Self { path, context, exec, allow_insecure_tls: false, impersonate, timeout, max_bytes, origin }
     }
 }
 
@@ -75,7 +86,7 @@ impl Settings {
     }
 
     /// Returns where a setting for the kubeconfig of a cluster stands in the config file.
-    fn setting(&self, cluster: &str, name: &str) -> String {
+    pub(crate) fn setting(&self, cluster: &str, name: &str) -> String {
         match &self.origin {
             Origin::Cluster => format!("clusters.{cluster}.kubeconfig.{name}"),
             Origin::Folder => format!("clusterFolderAccess.{name}"),
@@ -106,12 +117,14 @@ impl Default for StandardLookup {
 pub struct Access {
     /// The files and the context it comes from, for messages.
     pub place: Place,
-    /// The server, the proxy on the way, whom to trust and whom to act as; no credentials, and no limits.
+    /// The server, the proxy on the way and whom to trust; no credentials, and no limits.
     pub config: Config,
     /// The client certificate.
     pub identity: Option<Identity>,
     /// The login: what else says who we are.
     pub login: Login,
+    /// The account that we are to be taken for instead.
+    pub(crate) acting: Option<Acting>,
     /// A digest of all files that were read: the same digest, the same access.
     pub fingerprint: String,
 }

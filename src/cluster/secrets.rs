@@ -1,9 +1,14 @@
 //! Secrets of a management cluster that hold the way to another cluster: which cluster it is, and its kubeconfig.
 //!
-//! Two formats are known: that of Cluster API, whose Secrets hold a whole kubeconfig, and that of Argo CD (`argo_cd`).
+//! In two formats a Secret says all of it: that of Cluster API, whose Secrets hold a whole kubeconfig, and that of Argo CD
+//! (`argo_cd`). In two others an object leads to the Secret, and has the labels ([`member`]): those of Open Cluster Management
+//! and of Fleet.
 //! Nothing that stands in a Secret is in any message, but for the name that makes it a cluster.
 
 mod argo_cd;
+mod fleet;
+pub mod member;
+mod open_cluster_management;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::kubeconfig::stored::{Content, Unusable};
+use member::Member;
 
 /// The label by which Cluster API says what cluster a Secret is of.
 const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
@@ -35,6 +41,10 @@ pub enum Format {
     ClusterApi,
     /// Argo CD: `name`, `server` and `config`.
     ArgoCd,
+    /// Open Cluster Management: `ManagedCluster`s, with the `token` of a `ManagedServiceAccount` on each of them.
+    OpenClusterManagement,
+    /// Rancher Fleet: `Cluster`s that name a Secret with a kubeconfig under `value`.
+    Fleet,
 }
 
 /// A Secret, as far as it matters here.
@@ -64,11 +74,13 @@ pub struct Found {
 }
 
 impl Format {
-    /// Returns the selector of labels by which Secrets of this form are found.
+    /// Returns the selector of labels by which Secrets of this form are found; empty if they are found by others.
     pub fn labels(self) -> String {
         match self {
             Self::ClusterApi => CLUSTER_NAME.to_owned(),
             Self::ArgoCd => format!("{SECRET_TYPE}=cluster"),
+            Self::OpenClusterManagement => open_cluster_management::LABEL.to_owned(),
+            Self::Fleet => String::new(),
         }
     }
 
@@ -76,7 +88,7 @@ impl Format {
     pub fn fields(self) -> &'static str {
         match self {
             Self::ClusterApi => "type=cluster.x-k8s.io/secret",
-            Self::ArgoCd => "",
+            Self::ArgoCd | Self::OpenClusterManagement | Self::Fleet => "",
         }
     }
 
@@ -85,10 +97,54 @@ impl Format {
         match self {
             Self::ClusterApi => None,
             Self::ArgoCd => Some("argocd"),
+            // Each is in the namespace of its cluster.
+            Self::OpenClusterManagement => Some("*"),
+            Self::Fleet => Some("fleet-default"),
         }
     }
 
-    /// Returns the cluster that a Secret stands for; `None` if it is there for something else.
+    /// Returns the address of the objects that lead to Secrets, in a namespace or, if that is empty, in all; `None` if there
+    /// are none.
+    pub fn members(self, namespace: &str) -> Option<String> {
+        match self {
+            Self::ClusterApi | Self::ArgoCd => None,
+            Self::OpenClusterManagement => Some(open_cluster_management::MEMBERS.to_owned()),
+            Self::Fleet => Some(fleet::members(namespace)),
+        }
+    }
+
+    /// Tells whether other objects lead to Secrets.
+    pub fn has_members(self) -> bool {
+        self.members("").is_some()
+    }
+
+    /// Returns what these objects are called, and the product that they are of.
+    pub fn member_names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ClusterApi | Self::ArgoCd => ("Secrets", "Kubernetes"),
+            Self::OpenClusterManagement => ("ManagedClusters", "Open Cluster Management"),
+            Self::Fleet => ("Clusters of Fleet", "Fleet"),
+        }
+    }
+
+    /// Returns namespace and name of the Secret that an object names; `None` if it names none.
+    pub fn secret_of(self, member: &Member) -> Option<(String, String)> {
+        match self {
+            Self::ClusterApi | Self::ArgoCd | Self::OpenClusterManagement => None,
+            Self::Fleet => fleet::secret_of(member),
+        }
+    }
+
+    /// Returns the cluster that an object with its Secret stands for; `secret`: `None` if it is not there.
+    pub fn read_with(self, member: &Member, secret: Option<&Secret>) -> Option<Found> {
+        match self {
+            Self::ClusterApi | Self::ArgoCd => None,
+            Self::OpenClusterManagement => secret.map(|secret| open_cluster_management::read(member, secret)),
+            Self::Fleet => Some(fleet::read(member, secret)),
+        }
+    }
+
+    /// Returns the cluster that a Secret alone stands for; `None` if it is there for something else.
     pub fn read(self, secret: &Secret) -> Option<Found> {
         let mut labels = secret.metadata.labels.clone().unwrap_or_default();
         match self {
@@ -102,6 +158,7 @@ impl Format {
                 labels.remove(SECRET_TYPE);
                 Some(Found { name: argo_cd::name(secret), labels, content: argo_cd::content(secret) })
             }
+            Self::OpenClusterManagement | Self::Fleet => None,
         }
     }
 }
@@ -112,15 +169,27 @@ impl Secret {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)
     }
 
+    /// Returns its namespace.
+    pub fn namespace(&self) -> &str {
+        &self.metadata.namespace
+    }
+
+    /// Returns what is under a key, in base64.
+    fn encoded(&self, key: &str) -> Result<&str, Unusable> {
+        let value = self.data.as_ref().and_then(|data| data.get(key)).filter(|value| !value.is_empty());
+        value.map(String::as_str).ok_or_else(|| Unusable::new(format!("it has no {key}"), hint(key)))
+    }
+
     /// Returns the text under a key.
     fn text(&self, key: &str) -> Result<String, Unusable> {
-        let hint = || format!("see to it that whoever writes the Secret writes {key}");
-        let value = self.data.as_ref().and_then(|data| data.get(key)).filter(|value| !value.is_empty());
-        let value = value.ok_or_else(|| Unusable::new(format!("it has no {key}"), hint()))?;
-        let bytes = BASE64_STANDARD.decode(value).ok();
+        let bytes = BASE64_STANDARD.decode(self.encoded(key)?).ok();
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.ok_or_else(|| Unusable::new(format!("its {key} is not base64 of a text"), hint()))
+        text.ok_or_else(|| Unusable::new(format!("its {key} is not base64 of a text"), hint(key)))
     }
+}
+
+fn hint(key: &str) -> String {
+    format!("see to it that whoever writes the Secret writes {key}")
 }
 
 impl fmt::Debug for Secret {

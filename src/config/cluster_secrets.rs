@@ -22,7 +22,7 @@ use crate::basics::duration::Period;
 use crate::basics::paths::Paths;
 use crate::cluster::kubeconfig::stored::{Content, Stored, Unusable};
 use crate::cluster::kubeconfig::{self, Origin};
-use crate::cluster::secrets::{Format, Secret};
+use crate::cluster::secrets::{Format, Found};
 
 /// The namespace that stands for all of them.
 const EVERYWHERE: &str = "*";
@@ -37,9 +37,13 @@ pub struct SecretSettings {
     pub kubeconfig: Option<kubeconfig::Settings>,
     /// The form of the Secrets.
     pub format: Format,
-    /// Their namespace; `*` for all. Argo CD's are in `argocd` by default.
+    /// Their namespace; `*` for all. Argo CD's are in `argocd` by default, Fleet's in `fleet-default`, and those of Open
+    /// Cluster Management in one for each cluster.
     pub namespace: Option<String>,
-    /// Labels that they have, beside those by which the format knows them.
+    /// The name of the `ManagedServiceAccount`s whose tokens are used; of Open Cluster Management only.
+    pub managed_service_account: Option<String>,
+    /// Labels that they have, beside those by which the format knows them; where another object leads to a Secret, its
+    /// labels.
     pub match_labels: Option<BTreeMap<String, String>>,
     /// Expressions over their labels.
     pub match_expressions: Option<Vec<Expression>>,
@@ -76,8 +80,26 @@ impl SecretSettings {
                 Operator::DoesNotExist => format!("!{key}"),
             }
         });
-        let all: Vec<String> = [self.format.labels()].into_iter().chain(labels).chain(expressions).collect();
+        let of_format = (!self.format.has_members()).then(|| self.format.labels());
+        let all: Vec<String> = of_format.into_iter().chain(labels).chain(expressions).collect();
         all.join(",")
+    }
+
+    /// Tells what is wrong with the name of the accounts, and where: it is one that Open Cluster Management needs and no other
+    /// format has.
+    fn wrong_account(&self, name: &str) -> Option<(&'static [&'static str], String, &'static str)> {
+        match (self.format, &self.managed_service_account) {
+            (Format::OpenClusterManagement, Some(account)) if is_namespace(account) && account != EVERYWHERE => None,
+            (Format::OpenClusterManagement, _) => {
+                let hint = "name the ManagedServiceAccount that there is for us in the namespace of each cluster";
+                Some((&[], format!("clusterSecrets {name:?} has no managedServiceAccount"), hint))
+            }
+            (_, Some(_)) => {
+                let message = "only format: open-cluster-management has a managedServiceAccount".to_owned();
+                Some((&["managedServiceAccount"], message, "take it out, or correct the format"))
+            }
+            (_, None) => None,
+        }
     }
 
     /// Returns the words that would mean something else in a selector.
@@ -108,12 +130,10 @@ pub(crate) struct Entry {
 }
 
 impl List {
-    /// Finds the clusters among Secrets; `source` is the name of the entry.
-    pub(crate) fn of(source: &str, settings: &SecretSettings, secrets: &[Secret]) -> Result<Self, Vec<Problem>> {
+    /// Takes the clusters that were found, each with its Secret; `source` is the name of the entry.
+    pub(crate) fn of(source: &str, clusters: Vec<(String, Found)>) -> Result<Self, Vec<Problem>> {
         let (mut found, mut problems) = (Vec::new(), Vec::new());
-        for secret in secrets {
-            let Some(cluster) = settings.format.read(secret) else { continue };
-            let path = secret.path();
+        for (path, cluster) in clusters {
             let problem = |message: &str, hint: &str| Problem::file(place(source, &path), message).hint(hint);
             match cluster.name {
                 Ok(name) if is_name(&name) => {
@@ -182,7 +202,9 @@ impl SecretCluster {
         let kubeconfig = kubeconfig::Settings {
             exec: access.exec.clone(),
             allow_insecure_tls: access.allow_insecure_tls,
+            impersonate: access.impersonate.clone(),
             timeout: access.timeout,
+            max_bytes: access.max_bytes,
             origin: Origin::Secret(self.kubeconfig.clone()),
             ..kubeconfig::Settings::default()
         };
@@ -272,6 +294,13 @@ fn place(source: &str, secret: &str) -> Place {
     Place::file(format!("Secret {secret} of {}", entry(source)))
 }
 
+/// Tells whether a text can be a namespace, or stands for all. An empty one would be all of them for the API server, and that
+/// has to be said.
+fn is_namespace(text: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    text == EVERYWHERE || !text.is_empty() && text.chars().all(is_fine)
+}
+
 /// Checks the entries, and makes their paths absolute.
 pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths: &Paths) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -299,13 +328,11 @@ pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths
             let hint = "write the namespace of its Cluster objects, or \"*\" for all";
             wrong(&[], format!("clusterSecrets {name:?} has no namespace"), hint);
         }
-        // An empty one would be all of them for the API server, and that has to be said.
-        let is_namespace = |text: &str| {
-            let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            text == EVERYWHERE || !text.is_empty() && text.chars().all(is_fine)
-        };
         if let Some(namespace) = it.namespace.clone().filter(|namespace| !is_namespace(namespace)) {
             wrong(&["namespace"], format!("{namespace:?} cannot be a namespace"), "\"*\" stands for all");
+        }
+        if let Some((path, message, hint)) = it.wrong_account(name) {
+            wrong(path, message, hint);
         }
         if let Some(word) = it.strange() {
             let message = format!("{word:?} can be no label of a Secret");

@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::settings::{ClusterSettings, DirectoryTarget, Settings};
 use super::validate::{MAX_NAME, is_name};
 use crate::basics::duration::Period;
+use crate::basics::size::Size;
+use crate::cluster::account::Account;
 use crate::cluster::exec::allow::Exec;
 use crate::cluster::kubeconfig::{self, Origin};
 
@@ -40,13 +42,24 @@ pub struct Access {
     pub exec: Exec,
     /// Whether an unverified certificate, or no TLS at all, is good enough for these clusters.
     pub allow_insecure_tls: bool,
+    /// The account that requests to these clusters are made as.
+    pub impersonate: Option<Account>,
     /// The time limit of one request, with all its tries; a second at least.
     pub timeout: Period,
+    /// The most bytes of answers of each of these clusters that are held at once.
+    pub max_bytes: Size,
 }
 
 impl Default for Access {
     fn default() -> Self {
-        Self { exec: Exec::default(), allow_insecure_tls: false, timeout: Period(Duration::from_secs(30)) }
+        let timeout = Period(Duration::from_secs(30));
+        Self {
+            exec: Exec::default(),
+            allow_insecure_tls: false,
+            impersonate: None,
+            timeout,
+            max_bytes: kubeconfig::MAX_BYTES,
+        }
     }
 }
 
@@ -58,7 +71,9 @@ impl Access {
             context: None,
             exec: self.exec.clone(),
             allow_insecure_tls: self.allow_insecure_tls,
+            impersonate: self.impersonate.clone(),
             timeout: self.timeout,
+            max_bytes: self.max_bytes,
             origin: Origin::Folder,
         }
     }

@@ -23,6 +23,7 @@ use super::rollout::RolloutSettings;
 use super::webhooks::WebhookSettings;
 use crate::basics::duration::Period;
 use crate::basics::size::Size;
+use crate::cluster::account::Account;
 use crate::cluster::kubeconfig;
 use crate::history::archive::{self, sets};
 use crate::process::http;
@@ -188,6 +189,9 @@ pub struct SyncSettings {
     pub path: String,
     /// The clusters.
     pub clusters: ClusterSelector,
+    /// The account as which objects are read and written on API servers; without it that of the cluster.
+    #[serde(default)]
+    pub impersonate: Option<Account>,
     /// Whether differences are removed or only reported.
     #[serde(default)]
     pub mode: Mode,

@@ -19,6 +19,7 @@ use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
 use super::webhooks::WebhookSettings;
 use super::{Reader, did_you_mean, plain};
 use crate::basics::paths::{NoCredentials, Paths};
+use crate::cluster::kubeconfig;
 use crate::schedule::Schedule;
 
 /// Names become labels, folders and parts of object names; 40 characters leave room for what is added.
@@ -59,6 +60,7 @@ pub(super) fn validate(
         }
     }
     checks.renamed(settings);
+    checks.accounts(settings);
     checks.hosts(settings, paths);
     for (name, sync) in &settings.syncs {
         checks.sync(name, sync, settings);
@@ -259,6 +261,26 @@ impl Checks<'_> {
                 continue;
             };
             self.problem(&place, message, Some("name a cluster that has another name now"));
+        }
+    }
+
+    /// Checks whom requests are to be made as: half of an account would be another one.
+    fn accounts(&mut self, settings: &Settings) {
+        let of = |kubeconfig: &Option<kubeconfig::Settings>| kubeconfig.as_ref()?.impersonate.clone();
+        let mut all = vec![(vec!["clusterFolderAccess"], settings.cluster_folder_access.impersonate.clone())];
+        all.extend(
+            settings.clusters.iter().map(|(name, it)| (vec!["clusters", name, "kubeconfig"], of(&it.kubeconfig))),
+        );
+        for (name, it) in &settings.cluster_secrets {
+            all.push((vec!["clusterSecrets", name, "kubeconfig"], of(&it.kubeconfig)));
+            all.push((vec!["clusterSecrets", name, "access"], it.access.impersonate.clone()));
+        }
+        all.extend(settings.syncs.iter().map(|(name, it)| (vec!["syncs", name], it.impersonate.clone())));
+        for (path, account) in all {
+            if let Some(error) = account.and_then(|account| account.check().err()) {
+                let path = [&path[..], &["impersonate"]].concat();
+                self.problem(&path, format!("nobody can be impersonated so: {error}"), Some(error.hint()));
+            }
         }
     }
 

@@ -35,12 +35,15 @@ pub struct WebhookSettings {
     pub timeout: Period,
     /// The time limit of all tries, from the report on.
     pub retry_for: Period,
+    /// The time for which the news of a sync waits for that of its other clusters; 0s has each cluster told by itself.
+    pub group_wait: Period,
 }
 
 impl Default for WebhookSettings {
     fn default() -> Self {
         let (timeout, retry_for) = (Period(Duration::from_secs(10)), Period(Duration::from_hours(24)));
-        Self { url: None, url_file: None, token_file: None, ca_file: None, syncs: None, timeout, retry_for }
+        let group_wait = Period(Duration::from_secs(30));
+        Self { url: None, url_file: None, token_file: None, ca_file: None, syncs: None, timeout, retry_for, group_wait }
     }
 }
 

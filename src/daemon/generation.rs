@@ -17,6 +17,7 @@ use super::turns::Turns;
 use super::{DaemonError, Shared};
 use crate::config::Config;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
+use crate::desired::assemble;
 use crate::desired::rendering::facts_of;
 use crate::desired::rendering::renderings::Renderings;
 use crate::history::archive::Archive;
@@ -126,7 +127,8 @@ impl Prepared {
             let rollout = Rollout::of((name, settings), &selected, &of_sync, false, &shared.state);
             // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
             for cluster in facts_of(&config, settings) {
-                let target = [(cluster.name.clone(), shared.hosts.fenced(name, &clusters[&cluster.name]))].into();
+                let acting = assemble::as_account(&clusters[&cluster.name], name, settings);
+                let target = [(cluster.name.clone(), shared.hosts.fenced(name, &acting))].into();
                 let order = Order {
                     aliases: Arc::clone(&aliases),
                     rollout: rollout.clone(),

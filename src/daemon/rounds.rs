@@ -238,7 +238,8 @@ impl Sync {
 
     /// Keeps a report and tells others of it; tells whether it says something new, or could not be kept.
     fn keep(&self, report: &Report, shared: &Shared) -> bool {
-        webhooks::keep(&shared.state, &self.config, report, &shared.metrics).unwrap_or_else(|error| {
+        let (state, metrics, gathering) = (&shared.state, &shared.metrics, &shared.gathering);
+        webhooks::keep_with_others(state, &self.config, report, metrics, gathering).unwrap_or_else(|error| {
             error!(error = %Chain(&error), "cannot keep the report");
             true
         })

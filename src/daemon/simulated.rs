@@ -27,6 +27,7 @@ use crate::reconcile::model::{Clusters, Order};
 use crate::reconcile::rollout::Rollout;
 use crate::report::{Mode, Report};
 use crate::state::State;
+use crate::webhooks::gather::Gathering;
 
 /// A daemon that runs.
 pub(crate) struct Running {
@@ -49,6 +50,7 @@ pub(crate) fn start(
         told: Some(told),
         is_watching: false,
         troubles: Troubles::load(&state),
+        gathering: Gathering::default(),
         state,
         installation,
         metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),

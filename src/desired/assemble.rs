@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::kube::KubeCluster;
 use crate::config::Config;
-use crate::config::settings::ClusterSettings;
+use crate::config::settings::{ClusterSettings, SyncSettings};
 use crate::source::Source;
 use crate::source::directory::DirectorySource;
 use crate::source::git::{GitSource, NewError};
@@ -54,6 +54,13 @@ pub(crate) fn source_identity(config: &Config, name: &str) -> String {
         (None, Some(directory)) => directory.path.to_string_lossy().into_owned(),
         (None, None) => String::new(),
     }
+}
+
+/// Returns a cluster as a sync sees it: where the sync is to act as an account, objects are read and written as that.
+pub(crate) fn as_account(cluster: &Arc<dyn Cluster>, sync: &str, settings: &SyncSettings) -> Arc<dyn Cluster> {
+    let because = format!("syncs.{sync}.impersonate");
+    let acting = settings.impersonate.as_ref().and_then(|account| cluster.acting_as(account, &because));
+    acting.unwrap_or_else(|| Arc::clone(cluster))
 }
 
 /// Builds a cluster; nothing is connected yet.

@@ -3,6 +3,8 @@
 //! Remembered are names and labels, and nothing of what is in the Secrets. So this host knows which clusters there are
 //! also while a management cluster does not answer, and takes none of them for gone.
 
+mod find;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +18,9 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use crate::basics::clock::Clock;
+use crate::cluster::ClusterError;
 use crate::cluster::kube::KubeCluster;
 use crate::cluster::kubeconfig::stored::Unusable;
-use crate::cluster::{ClusterError, Search};
 use crate::config::cluster_secrets::{Entry, List, SecretSettings, entry};
 use crate::config::{Config, ConfigError};
 use crate::state::store::Store;
@@ -106,12 +108,8 @@ impl Reader {
 
     /// Reads the clusters: one list, page by page, or none.
     pub(crate) async fn read(&self) -> Result<List, ListError> {
-        let labels = self.settings.selector();
-        let search =
-            Search { namespace: self.settings.namespace(), labels: &labels, fields: self.settings.format.fields() };
-        let secrets = self.management.secrets(search).await;
-        let secrets = secrets.map_err(|error| ListError::Read(self.name.clone(), error))?;
-        let list = List::of(&self.name, &self.settings, &secrets);
+        let found = find::all(&self.management, &self.settings).await;
+        let list = List::of(&self.name, found.map_err(|error| ListError::Read(self.name.clone(), error))?);
         list.map_err(|problems| ListError::Wrong(ConfigError::Problems(problems)))
     }
 
@@ -181,5 +179,9 @@ fn key(config: &Config, settings: &SecretSettings) -> String {
     let named = settings.cluster.as_ref().and_then(|cluster| config.settings.clusters.get(cluster));
     let kubeconfig = settings.kubeconfig.as_ref().or_else(|| named?.kubeconfig.as_ref());
     let way = kubeconfig.map(|kubeconfig| (&kubeconfig.path, &kubeconfig.context));
-    digest(json!([way, settings.format, settings.namespace(), settings.selector()]).to_string().as_bytes())
+    digest(
+        json!([way, settings.format, settings.namespace(), settings.selector(), settings.managed_service_account])
+            .to_string()
+            .as_bytes(),
+    )
 }

@@ -5,6 +5,7 @@
 //! it has. What may not be asked is unknown, and no failure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -54,13 +55,12 @@ pub(crate) enum Silence {
     TimeUp(Duration),
 }
 
+/// The rights that each sync needs on a cluster, with what answers as the account of the sync.
+pub(crate) type Needed<'a> = BTreeMap<String, (Arc<dyn Cluster>, &'a BTreeSet<Right>)>;
+
 /// Asks a cluster; `rights` are those that each sync needs there. It has `limit` to answer at all, and as long again for
 /// the rest.
-pub(crate) async fn ask(
-    cluster: &dyn Cluster,
-    rights: &BTreeMap<String, BTreeSet<Right>>,
-    limit: Duration,
-) -> Result<Preflight, Silence> {
+pub(crate) async fn ask(cluster: &dyn Cluster, rights: Needed<'_>, limit: Duration) -> Result<Preflight, Silence> {
     let (version, identity) = timeout(limit, introduce(cluster)).await.map_err(|_| Silence::TimeUp(limit))??;
     let mut preflight = Preflight {
         identity,
@@ -69,7 +69,7 @@ pub(crate) async fn ask(
         missing: rights.keys().map(|sync| (sync.clone(), Err(Silence::TimeUp(limit).to_string()))).collect(),
     };
     // What is not answered in time stays unknown.
-    drop(timeout(limit, complete(cluster, rights, &mut preflight)).await);
+    drop(timeout(limit, complete(cluster, &rights, &mut preflight)).await);
     Ok(preflight)
 }
 
@@ -82,10 +82,10 @@ async fn introduce(cluster: &dyn Cluster) -> Result<(Option<String>, Option<Stri
     }
 }
 
-async fn complete(cluster: &dyn Cluster, rights: &BTreeMap<String, BTreeSet<Right>>, preflight: &mut Preflight) {
+async fn complete(cluster: &dyn Cluster, rights: &Needed<'_>, preflight: &mut Preflight) {
     preflight.gateway_api = if cluster.has_health() { gateway_api(cluster).await } else { Ok(None) };
-    for (sync, rights) in rights {
-        let lacking = cluster.lacking(rights).await.map_err(|error| Chain(&error).to_string());
+    for (sync, (asked, rights)) in rights {
+        let lacking = asked.lacking(rights).await.map_err(|error| Chain(&error).to_string());
         preflight.missing.insert(sync.clone(), lacking);
     }
 }

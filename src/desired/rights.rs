@@ -12,7 +12,8 @@ use gatewright_engine::unit::{Rendering, Unit};
 use serde_json::{Value, json};
 
 use crate::cluster::SYSTEM_NAMESPACE;
-use crate::cluster::right::Right;
+use crate::cluster::account::Account;
+use crate::cluster::right::{IMPERSONATE, Right};
 
 /// The group of roles and bindings.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
@@ -20,6 +21,9 @@ pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 /// Kinds of RBAC to which rights are given, not only written: an API server lets nobody give what he has not himself.
 const ROLES: [&str; 2] = ["Role", "ClusterRole"];
 const BINDINGS: [&str; 2] = ["RoleBinding", "ClusterRoleBinding"];
+
+/// The verbs of all rights, in the order in which they are printed.
+const VERBS: [&str; 9] = ["get", "list", "create", "update", "patch", "delete", "escalate", "bind", IMPERSONATE];
 
 /// The request for rights.
 #[derive(Clone, Debug)]
@@ -30,6 +34,8 @@ pub(crate) struct Request<'a> {
     pub subject: &'a Value,
     /// The extent of the rights.
     pub extent: Extent,
+    /// The account that the sync acts as, which gets those of them that are about objects.
+    pub account: Option<&'a Account>,
 }
 
 /// The extent of the rights that a sync needs.
@@ -56,18 +62,68 @@ pub(crate) fn documents<'a>(request: &Request<'_>, renderings: impl IntoIterator
     let name = format!("gatewright-{}", request.sync);
     let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}});
     let mut documents = vec![system];
-    documents.extend(role(request, &name, None, &needs.everywhere));
-    for (namespace, rules) in &needs.places {
-        documents.extend(role(request, &name, Some(namespace), rules));
-    }
+    let Some(account) = request.account else {
+        documents.extend(roles(request.subject, &name, &needs));
+        return documents;
+    };
+    let mut own = needs.only(Right::is_our_own);
+    own.add(&account.rights());
+    documents.extend(roles(request.subject, &name, &own));
+    // A report lists what bears the marks of others, too.
+    let is_read_only = request.extent.is_read_only;
+    let of_account = needs.only(|right| !right.is_our_own() || (is_read_only && right.verb == "list"));
+    documents.extend(roles(&account.subject(), &format!("{name}-account"), &of_account));
     documents
 }
 
+fn roles(subject: &Value, name: &str, needs: &Needs) -> Vec<Value> {
+    let places = needs.places.iter().map(|(namespace, rules)| (Some(namespace.as_str()), rules));
+    let all = [(None, &needs.everywhere)].into_iter().chain(places).filter(|(_, rules)| !rules.is_empty());
+    all.flat_map(|(namespace, rules)| role(subject, name, namespace, rules)).collect()
+}
+
 /// Returns the rights for what a rendering wants, one by one.
-pub(crate) fn rights(extent: Extent, rendering: &Rendering) -> BTreeSet<Right> {
+pub(crate) fn rights(extent: Extent, account: Option<&Account>, rendering: &Rendering) -> BTreeSet<Right> {
     let needs = needs(extent, [rendering]);
     let places = needs.places.iter().map(|(namespace, rules)| (Some(namespace.as_str()), rules));
-    places.chain([(None, &needs.everywhere)]).flat_map(|(namespace, rules)| each(namespace, rules)).collect()
+    let all = places.chain([(None, &needs.everywhere)]).flat_map(|(namespace, rules)| each(namespace, rules));
+    all.chain(account.map(Account::rights).unwrap_or_default()).collect()
+}
+
+impl Needs {
+    /// Returns those that are for some rights.
+    fn only(&self, is_one: impl Fn(&Right) -> bool) -> Self {
+        let places = self.places.iter().map(|(namespace, rules)| {
+            (namespace.clone(), rules_for(each(Some(namespace), rules).iter().filter(|right| is_one(right))))
+        });
+        let everywhere = each(None, &self.everywhere);
+        Self { places: places.collect(), everywhere: rules_for(everywhere.iter().filter(|right| is_one(right))) }
+    }
+
+    fn add(&mut self, rights: &[Right]) {
+        for right in rights {
+            let rules = match &right.namespace {
+                Some(namespace) => self.places.entry(namespace.clone()).or_default(),
+                None => &mut self.everywhere,
+            };
+            rules.extend(rules_for([right]));
+        }
+    }
+}
+
+/// Puts rights together to rules again: those on the same objects are one.
+fn rules_for<'a>(rights: impl IntoIterator<Item = &'a Right>) -> Rules {
+    let mut verbs: BTreeMap<(&str, Option<&str>, &str), Vec<&'static str>> = BTreeMap::new();
+    for right in rights {
+        let place = (right.group.as_str(), right.name.as_deref(), right.resource.as_str());
+        verbs.entry(place).or_default().extend(VERBS.iter().filter(|verb| **verb == right.verb));
+    }
+    let mut rules = Rules::new();
+    for ((group, name, resource), verbs) in verbs {
+        let names: Vec<String> = name.map(str::to_owned).into_iter().collect();
+        add(&mut rules, group, &verbs, &names, resource);
+    }
+    rules
 }
 
 fn each(namespace: Option<&str>, rules: &Rules) -> Vec<Right> {
@@ -161,7 +217,7 @@ fn namespaces(extent: Extent, everywhere: &mut Rules, mut names: BTreeSet<String
 }
 
 /// A role and its binding.
-fn role(request: &Request<'_>, name: &str, namespace: Option<&str>, rules: &Rules) -> [Value; 2] {
+fn role(subject: &Value, name: &str, namespace: Option<&str>, rules: &Rules) -> [Value; 2] {
     let rules: Vec<Value> = rules
         .iter()
         .map(|((group, verbs, names), resources)| {
@@ -186,7 +242,7 @@ fn role(request: &Request<'_>, name: &str, namespace: Option<&str>, rules: &Rule
         json!({"apiVersion": version, "kind": role, "metadata": metadata, "rules": rules}),
         json!({
             "apiVersion": version, "kind": binding, "metadata": metadata, "roleRef": reference,
-            "subjects": [request.subject],
+            "subjects": [subject],
         }),
     ]
 }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
 use crate::basics::clock::Clock;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, budget};
 use crate::config::Config;
 use crate::desired::capabilities;
 use crate::desired::rendering::{Want, Wanted, problems};
@@ -169,7 +169,7 @@ async fn let_through(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Con
 async fn in_turn(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Conclusion {
     let mut earlier: Option<ClusterReport> = None;
     loop {
-        let mut conclusion = conclude(cluster, settings).await;
+        let mut conclusion = budget::together(Box::pin(conclude(cluster, settings))).await;
         settings.place.leave();
         let report = &conclusion.report;
         let waits = report.waiting_for_rollout().next().is_some() || report.waits_to_delete().is_some();

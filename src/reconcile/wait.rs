@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::basics::duration::Period;
-use crate::cluster::{Cluster, ClusterError};
+use crate::cluster::{Cluster, ClusterError, budget};
 use crate::reconcile::model::{Unhealthy, WaitPolicy};
 use crate::state::suspension::Watch;
 
@@ -147,7 +147,8 @@ async fn look(
     let kinds: BTreeSet<&Gvk> = unhealthy.keys().filter_map(|id| objects.get(id)).collect();
     let label = policies.marker.label();
     for gvk in kinds {
-        for live in cluster.list(gvk, (SYNC_LABEL, &label)).await? {
+        // What was seen the last time is held no more.
+        for live in budget::together(cluster.list(gvk, (SYNC_LABEL, &label))).await? {
             if objects.contains_key(live.object.id()) {
                 seen.insert(live.object.id().clone(), live);
             }

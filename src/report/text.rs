@@ -355,7 +355,7 @@ impl Writer {
         let is_refused = cluster.refusals.iter().any(|refusal| is_right(&refusal.reason.to_string()));
         let failed = |step: &StepReport| matches!(&step.outcome, Some(Outcome::Failed(reason)) if is_right(reason));
         if is_refused || cluster.steps.iter().any(failed) {
-            self.line("  grant the missing rights to the user of the kubeconfig; the next round tries again");
+            self.line("  grant the missing rights to the user that the server names; the next round tries again");
         }
     }
 

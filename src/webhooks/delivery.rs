@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_engine::error::Chain;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use tracing::{error, info, warn};
@@ -66,6 +67,16 @@ impl Delivery {
         }
         let (queue, state) = (Queue::new(state, name), state.clone());
         Self { name: name.to_owned(), settings: settings.clone(), state, queue, metrics, clock, failures: 0 }
+    }
+
+    /// Has be told what was to be told with others by now, and `since` ago.
+    pub(super) fn close_due(&self, since: SignedDuration) {
+        let closed = self.queue.close_due(self.clock.now(), since);
+        match closed {
+            Ok(0) => {}
+            Ok(lost) => self.metrics.notified(&self.name, "dropped", lost),
+            Err(error) => warn!(webhook = self.name, error = %Chain(&error), "cannot leave a notification"),
+        }
     }
 
     /// Sends what waits longest. When this is not awaited to its end it may be sent again, under the same name.

@@ -11,6 +11,7 @@ use gatewright_engine::text::count;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::gather::Progress;
 use crate::basics::sanitize;
 use crate::report::finding::{self, Finding, Kind};
 use crate::report::trend::{Gone, Summary};
@@ -64,6 +65,9 @@ pub(crate) struct Notification {
     pub exit_code: u8,
     /// Objects by action: those that were changed, or that differ.
     pub counts: BTreeMap<String, usize>,
+    /// How far the sync has come on all its clusters, where the round was about one of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// The number of clusters in each state.
     pub states: BTreeMap<&'static str, usize>,
     /// The clusters and how the round ended there; of many the first ones by name.
@@ -130,6 +134,7 @@ impl Notification {
             cause: report.cause.as_deref().map(cut),
             exit_code: report.detailed_exit_code(),
             counts: report.counts().into_iter().map(|(action, number)| (action.to_owned(), number)).collect(),
+            progress: None,
             states,
             clusters: clusters.map(|(name, cluster)| (name.clone(), cluster.state)).collect(),
             warnings: warnings::lines(report).iter().take(MOST_WARNINGS).map(|line| cut(line)).collect(),
@@ -139,6 +144,19 @@ impl Notification {
             unseen: Gone::number(&trend.unseen),
             report: kept.to_owned(),
         }
+    }
+
+    /// Adds how far the sync has come on all its clusters.
+    pub(crate) fn at(mut self, progress: Progress) -> Self {
+        let count = |number: usize, what: &str| (number > 0).then(|| format!(", {number} {what}"));
+        let Progress { clusters, through, waiting, wrong, is_finished } = progress;
+        let open = clusters.saturating_sub(through + waiting + wrong);
+        let more = [count(waiting, "waiting"), count(wrong, "with something wrong"), count(open, "not looked at yet")];
+        let end = if is_finished { "finished: " } else { "" };
+        let more = more.into_iter().flatten().collect::<String>();
+        self.text = format!("{}; {end}through on {through} of {clusters} clusters{more}", self.text);
+        self.progress = Some(progress);
+        self
     }
 
     /// Returns what is sent: JSON in which nothing can move a cursor.

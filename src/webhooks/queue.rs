@@ -9,6 +9,9 @@ use crate::state::{State, StateError};
 /// The folder of all that waits, below the state folder: one for each webhook.
 pub(super) const FOLDER: &str = "webhooks";
 
+/// The ending of the names of what waits until it is told with others.
+const PENDING: &str = ".pending";
+
 /// More than this is no news any more.
 const MOST: usize = 100;
 
@@ -50,6 +53,29 @@ impl Queue {
     /// Takes one out. If it is gone already, somebody else has sent it.
     pub(super) fn remove(&self, id: &str) {
         drop(self.state.remove(self.path(id)));
+    }
+
+    /// Writes down what waits of a sync before it is a notification.
+    pub(super) fn write_pending(&self, sync: &str, bytes: &[u8]) -> Result<(), StateError> {
+        self.state.write(self.pending_path(sync), bytes)
+    }
+
+    pub(super) fn read_pending(&self, sync: &str) -> Option<Vec<u8>> {
+        self.state.read(self.pending_path(sync)).ok()?
+    }
+
+    pub(super) fn remove_pending(&self, sync: &str) {
+        drop(self.state.remove(self.pending_path(sync)));
+    }
+
+    /// Returns the syncs of which something waits so.
+    pub(super) fn syncs_pending(&self) -> Vec<String> {
+        let names = self.state.names(&self.folder);
+        names.iter().filter_map(|name| name.strip_suffix(PENDING)).map(str::to_owned).collect()
+    }
+
+    fn pending_path(&self, sync: &str) -> String {
+        format!("{}/{sync}{PENDING}", self.folder)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,6 +5,7 @@ mod cluster_secrets;
 mod dependencies;
 mod fleet;
 mod folders;
+mod gathered;
 mod moves;
 mod notifications;
 mod report;

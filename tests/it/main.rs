@@ -13,12 +13,15 @@ mod support;
 mod cases;
 
 mod accepted;
+mod accounts;
 mod aliases;
 mod blame;
 mod browser;
+mod budget;
 mod choice;
 mod cluster_kube;
 mod cluster_secrets;
+mod cluster_secrets_members;
 mod clusters;
 mod commands;
 mod config;

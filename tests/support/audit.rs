@@ -26,6 +26,8 @@ pub(crate) struct Request {
     pub(crate) uri: String,
     /// The user who has asked.
     pub(crate) user: String,
+    /// The user as whom it was asked for, where that is another one.
+    pub(crate) acting: String,
     /// The kind of resource, such as `deployments`; empty if it is about none.
     pub(crate) resource: String,
     /// The answer.
@@ -48,19 +50,29 @@ impl Audited {
 
     /// Returns our own requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        let log = fs::read_to_string(&self.log).expect("the server writes what it was told to write");
-        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("the server writes JSON"));
-        let ours =
-            events.filter(|event| event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("gatewright/")));
+        let ours = self.events();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let request = |event: Value| Request {
             verb: text(&event["verb"]),
             uri: text(&event["requestURI"]),
             user: text(&event["user"]["username"]),
+            acting: text(&event["impersonatedUser"]["username"]),
             resource: text(&event["objectRef"]["resource"]),
             code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
         };
-        ours.map(request).collect()
+        ours.into_iter().map(request).collect()
+    }
+
+    /// Returns all that the last of our own requests said of the user as whom it was asked for.
+    pub(crate) fn impersonated(&self) -> Value {
+        self.events().pop().map(|mut event| event["impersonatedUser"].take()).unwrap_or_default()
+    }
+
+    fn events(&self) -> Vec<Value> {
+        let log = fs::read_to_string(&self.log).expect("the server writes what it was told to write");
+        let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("the server writes JSON"));
+        let is_ours = |event: &Value| event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("gatewright/"));
+        events.filter(is_ours).collect()
     }
 }
 

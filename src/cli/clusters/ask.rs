@@ -14,6 +14,7 @@ use crate::cli::{Failure, worst};
 use crate::cluster::right::Right;
 use crate::cluster::{Cluster, ClusterError, Reason};
 use crate::config::settings::Mode;
+use crate::desired::assemble;
 use crate::desired::preflight::{self, Preflight, Silence};
 use crate::desired::rights::{Extent, rights};
 use crate::reconcile::requests::join_at_most;
@@ -34,8 +35,11 @@ pub(super) fn all(session: &Session<'_>, lines: &mut [Line], limit: Duration) ->
         clusters.insert(line.name.clone(), session.cluster(&line.name)?);
     }
     let asked = clusters.iter().map(|(name, cluster)| {
-        let rights = needed.get(name).unwrap_or(&none);
-        preflight::ask(cluster.as_ref(), rights, limit).map(move |answer| (name, answer)).boxed()
+        let rights = needed.get(name).unwrap_or(&none).iter().map(|(sync, rights)| {
+            let asked = assemble::as_account(cluster, sync, &session.config.settings.syncs[sync]);
+            (sync.clone(), (asked, rights))
+        });
+        preflight::ask(cluster.as_ref(), rights.collect(), limit).map(move |answer| (name, answer)).boxed()
     });
     let mut answers: BTreeMap<&String, _> = session.block_on(async {
         tokio::select! {
@@ -90,7 +94,8 @@ fn need_of(session: &Session<'_>, prepared: &Prepared, needed: &mut Needed) -> O
         match session.block_on(want.rendering()) {
             Ok(rendering) => {
                 let of_cluster = needed.entry(cluster.clone()).or_default();
-                of_cluster.insert(prepared.order.sync.clone(), rights(extent, &rendering));
+                of_cluster
+                    .insert(prepared.order.sync.clone(), rights(extent, settings.impersonate.as_ref(), &rendering));
             }
             Err(error) => codes.push(Failure::of(&error).tell()),
         }

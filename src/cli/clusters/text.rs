@@ -120,6 +120,12 @@ fn notes(line: &Line) -> Vec<String> {
     if let Some(error) = &line.error {
         note(&error.message, error.hint.as_deref());
     }
+    if let Some(account) = &line.impersonates {
+        note(&format!("requests are made as {account}"), None);
+    }
+    for (sync, account) in line.syncs.iter().filter_map(|(sync, it)| Some((sync, it.impersonates.as_ref()?))) {
+        note(&format!("sync {sync} acts as {account}"), None);
+    }
     for (what, why) in &line.unknown {
         note(&format!("{what}: not known: {why}"), None);
     }

@@ -300,7 +300,8 @@ impl Session<'_> {
 
     fn clusters(&self, (of, sync): (&str, &SyncSettings), chosen: &[String]) -> Clusters {
         let clusters = self.config.clusters_of(sync).into_iter().filter(|(name, _)| is_chosen(chosen, name));
-        let build = |name, settings| self.others.fenced(of, self.build(name, settings));
+        let build =
+            |name, settings| self.others.fenced(of, assemble::as_account(&self.build(name, settings), of, sync));
         clusters.map(|(name, settings)| (name.to_owned(), build(name, settings))).collect()
     }
 }

@@ -86,10 +86,12 @@ async fn listed(transport: &Transport, api_version: &str) -> Result<Vec<Listed>,
 
 async fn pages(transport: &Transport, place: String, kind: &Listed) -> Result<Vec<Live>, Failure> {
     let mut found = Vec::new();
-    let mut next = String::new();
+    let (mut next, mut listing) = (String::new(), transport.listing());
     loop {
         let request = Request::get(format!("{place}?limit={PAGE}{next}")).header(ACCEPT, METADATA);
-        let mut page = transport.ask(request.body(Vec::new())?).await?;
+        let answer = transport.answer(request.body(Vec::new())?).await?;
+        listing.add(answer.length())?;
+        let mut page: Value = answer.json()?;
         let items = match page.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
             // The server's way to write an empty list of metadata.

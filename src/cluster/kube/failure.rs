@@ -12,6 +12,8 @@ use kube::core::response::StatusCause;
 
 use super::resource::Attempt;
 use crate::basics::redact::said_of;
+use crate::cluster::account::Acting;
+use crate::cluster::budget::OverBudget;
 use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
 use crate::cluster::{ClusterError, ImmutableFields, Reason};
@@ -52,6 +54,9 @@ pub(super) enum Failure {
     /// The answer has more bytes than are read.
     #[error("what answers is no API server, or sends too much at once: {server} sends more and more")]
     TooMuch { server: String },
+    /// All answers together have more bytes than there is memory for.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     /// The API server said no.
     #[error("{0}")]
     Refused(Box<Refusal>),
@@ -76,8 +81,10 @@ pub(super) struct Refusal {
     pub(super) status: Status,
     /// `Retry-After`.
     pub(super) wait: Option<Duration>,
-    /// Whom the server took us for, in the words of the kubeconfig.
+    /// Where our credentials come from: the kubeconfig.
     pub(super) place: String,
+    /// The account that the request was made as, if that is another one.
+    pub(super) acting: Option<Box<Acting>>,
     /// Whether it is the answer to another try: an earlier one may have been carried out, and its answer lost.
     pub(super) is_repeated: bool,
 }
@@ -170,7 +177,11 @@ impl Refusal {
             401 => Some(format!("renew the credentials of {}: they are wrong or have expired", self.place)),
             403 => {
                 let right = self.missing_right()?;
-                Some(format!("grant the right to {right} to the user of {}", self.place))
+                let user = format!("the user of {}", self.place);
+                Some(match &self.acting {
+                    None => format!("grant the right to {right} to {user}"),
+                    Some(acting) => acting.hint(&right, &user),
+                })
             }
             _ => None,
         }
@@ -267,6 +278,7 @@ impl Failure {
             | Self::NoConnection { .. }
             | Self::NotKubernetes { .. }
             | Self::TooMuch { .. } => Reason::Unreachable,
+            Self::OverBudget(_) => Reason::Overloaded,
             Self::Impossible(_) => Reason::Invalid,
             Self::NoKind(_) => Reason::NotFound,
             Self::Refused(refusal) if refusal.is_terminating() => Reason::Other,
@@ -295,6 +307,10 @@ impl Failure {
             Self::NotKubernetes { .. } | Self::TooMuch { .. } => {
                 Some("look for a proxy or a login page at the address of the kubeconfig".to_owned())
             }
+            Self::OverBudget(over) => Some(format!(
+                "nothing is changed there, and other clusters go on; look for who has made so much, or raise {}",
+                over.setting
+            )),
             Self::DryRunIgnored(_) => Some(
                 "no dry run is tried there any more: look for what drops dryRun, and restart gatewright".to_owned(),
             ),

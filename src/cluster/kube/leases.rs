@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::KubeCluster;
 use super::failure::Failure;
-use super::lists::PAGE;
+use super::lists::{PAGE, pages};
 use super::objects::no_object;
 use super::records::{create_namespace, params};
 use super::resource::{Attempt, path_segment};
@@ -38,7 +38,7 @@ impl Leases for KubeCluster {
             Ok(page["metadata"]["continue"].as_str().unwrap_or_default().to_owned())
         };
         let address = leases();
-        let listed = self.pages(|params| address.list(params), &first, take).await;
+        let listed = pages(&self.own, |params| address.list(params), &first, take).await;
         listed.map_err(|failure| failure.into_error(&attempt))
     }
 
@@ -97,13 +97,13 @@ impl KubeCluster {
             Err(Failure::Refused(refusal)) if refusal.missing_namespace().is_some() => {}
             other => return other,
         }
-        create_namespace(&self.transport).await?;
+        create_namespace(&self.own).await?;
         self.once_named(name, address.create(&params(), body)).await
     }
 
     async fn once_named(&self, name: &str, request: Result<Request<Vec<u8>>, BuildError>) -> Result<Value, Failure> {
         path_segment("name", name)?;
-        self.transport.ask_afresh(request?).await
+        self.own.ask_afresh(request?).await
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::KubeCluster;
 use super::failure::Failure;
 use super::objects::{live, no_object};
-use super::transport::Answer;
+use super::transport::{Answer, Transport};
 use crate::cluster::{MetadataList, Range, Search};
 
 /// The most objects in an answer.
@@ -28,7 +28,7 @@ const MAX_RESTARTS: usize = 3;
 impl KubeCluster {
     /// Reads the first page of what a question about health is about.
     pub(super) async fn try_search(&self, kind: &Gvk, search: Search<'_>) -> Result<Vec<Live>, Failure> {
-        let resource = self.discovery.find(&self.transport, kind).await?;
+        let resource = self.discovery.find(&self.own, kind).await?;
         let mut params = ListParams::default().labels(search.labels).fields(search.fields).limit(FEW);
         let address = Address::new(resource.within(search.namespace)?);
         loop {
@@ -39,21 +39,23 @@ impl KubeCluster {
         }
     }
 
-    /// Lists all objects of a kind that a selector of labels selects.
-    pub(super) async fn try_list(&self, kind: &Gvk, selector: &str) -> Result<Vec<Live>, Failure> {
-        let first = ListParams::default().labels(selector).limit(PAGE);
-        let address = Address::new(self.discovery.find(&self.transport, kind).await?.everywhere());
+    /// Lists all objects of a kind that have a label; `None`: whatever its value.
+    pub(super) async fn try_list(&self, kind: &Gvk, key: &str, value: Option<&str>) -> Result<Vec<Live>, Failure> {
+        let selector = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
+        let first = ListParams::default().labels(&selector).limit(PAGE);
+        let address = Address::new(self.discovery.find(&self.own, kind).await?.everywhere());
         let take = |found: &mut Vec<Live>, answer: &Answer| {
             let (page, next) = listed(kind, answer)?;
             found.extend(page);
             Ok(next)
         };
-        self.pages(|params| address.list(params), &first, take).await
+        let reader = self.reader(Some(key));
+        pages(reader, |params| address.list(params), &first, take).await
     }
 
     /// Looks at the metadata of objects of a kind. Of each page only what a [`MetadataList`] holds is kept.
     pub(super) async fn try_list_metadata(&self, kind: &Gvk, range: Range<'_>) -> Result<MetadataList, Failure> {
-        let resource = self.discovery.find(&self.transport, kind).await?;
+        let resource = self.discovery.find(&self.own, kind).await?;
         let address = range.namespace.map_or_else(|| Ok(resource.everywhere()), |namespace| resource.within(namespace));
         let address = Address::new(address?);
         let mut first = ListParams::default().limit(PAGE);
@@ -71,41 +73,44 @@ impl KubeCluster {
             listed.objects.extend(page.items.into_iter().flatten().map(|item| item.metadata));
             Ok(page.metadata.next)
         };
-        self.pages(|params| address.list_metadata(params), &first, take).await
+        let reader = self.reader(range.label.map(|(key, _)| key));
+        pages(reader, |params| address.list_metadata(params), &first, take).await
     }
+}
 
-    /// Reads the pages of a list one after the other; `take` adds a page, and returns where the next one begins, or nothing
-    /// after the last.
-    pub(super) async fn pages<T: Default>(
-        &self,
-        request: impl Fn(&ListParams) -> Result<Request<Vec<u8>>, BuildError>,
-        first: &ListParams,
-        take: impl Fn(&mut T, &Answer) -> Result<String, Failure>,
-    ) -> Result<T, Failure> {
-        let (mut found, mut params, mut restarts) = (T::default(), first.clone(), 0);
-        let mut limit = first.limit.unwrap_or(PAGE);
-        loop {
-            let answer = match self.transport.answer(request(&params)?).await {
-                Ok(answer) => answer,
-                // The place in the list is kept for some minutes only.
-                Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
-                    (found, params) = (T::default(), first.clone().limit(limit));
-                    restarts += 1;
-                    continue;
-                }
-                // What is read already stays, and so does the place.
-                Err(failure) => {
-                    limit = fewer(&params, failure)?;
-                    params.limit = Some(limit);
-                    continue;
-                }
-            };
-            let next = take(&mut found, &answer)?;
-            if next.is_empty() {
-                return Ok(found);
+/// Reads the pages of a list one after the other; `take` adds a page, and returns where the next one begins, or nothing
+/// after the last.
+pub(super) async fn pages<T: Default>(
+    transport: &Transport,
+    request: impl Fn(&ListParams) -> Result<Request<Vec<u8>>, BuildError>,
+    first: &ListParams,
+    take: impl Fn(&mut T, &Answer) -> Result<String, Failure>,
+) -> Result<T, Failure> {
+    let (mut found, mut params, mut restarts) = (T::default(), first.clone(), 0);
+    let (mut limit, mut listing) = (first.limit.unwrap_or(PAGE), transport.listing());
+    loop {
+        let answer = match transport.answer(request(&params)?).await {
+            Ok(answer) => answer,
+            // The place in the list is kept for some minutes only.
+            Err(failure) if failure.refusal(410).is_some() && restarts < MAX_RESTARTS => {
+                (found, params) = (T::default(), first.clone().limit(limit));
+                restarts += 1;
+                listing.again();
+                continue;
             }
-            params = first.clone().limit(limit).continue_token(&next);
+            // What is read already stays, and so does the place.
+            Err(failure) => {
+                limit = fewer(&params, failure)?;
+                params.limit = Some(limit);
+                continue;
+            }
+        };
+        listing.add(answer.length())?;
+        let next = take(&mut found, &answer)?;
+        if next.is_empty() {
+            return Ok(found);
         }
+        params = first.clone().limit(limit).continue_token(&next);
     }
 }
 

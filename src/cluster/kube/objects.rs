@@ -75,7 +75,7 @@ impl KubeCluster {
     ) -> Result<Live, Failure> {
         known("uid", uid)?;
         known("version", resource_version)?;
-        let place = self.discovery.find(&self.transport, kind).await?.collection(id)?;
+        let place = self.discovery.find(&self.own, kind).await?.collection(id)?;
         let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
         let address = format!("{place}/{}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{dry_run}", id.name);
         // The server takes these for what the object was when it was read, and refuses if it is not any more.
@@ -144,7 +144,7 @@ impl KubeCluster {
     }
 
     async fn address(&self, kind: &Gvk, id: &ObjectId) -> Result<Address, Failure> {
-        self.discovery.find(&self.transport, kind).await?.collection(id).map(Address::new)
+        self.discovery.find(&self.own, kind).await?.collection(id).map(Address::new)
     }
 
     async fn ask(&self, request: Result<Request<Vec<u8>>, BuildError>) -> Result<Value, Failure> {

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::KubeCluster;
 use super::failure::Failure;
 use super::resource::root;
-use crate::cluster::right::Right;
+use super::transport::Transport;
+use crate::cluster::right::{IMPERSONATE, Right};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 
@@ -25,7 +26,7 @@ impl KubeCluster {
     pub(super) async fn allowed_everywhere(&self, kinds: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Failure> {
         let mut allowed = BTreeSet::new();
         for kind in kinds {
-            if self.has(&self.right_to_apply(kind).await?).await? {
+            if has(&self.transport, &self.right_to_apply(kind).await?).await? {
                 allowed.insert(kind.clone());
             }
         }
@@ -37,7 +38,7 @@ impl KubeCluster {
         kinds: &BTreeSet<Gvk>,
         namespace: &str,
     ) -> Result<BTreeSet<Gvk>, Failure> {
-        let status = self.rules_in(namespace).await?;
+        let status = rules_in(&self.transport, namespace).await?;
         let mut allowed = BTreeSet::new();
         for kind in kinds {
             if grants(&status, &self.right_to_apply(kind).await?) {
@@ -47,59 +48,23 @@ impl KubeCluster {
         Ok(allowed)
     }
 
-    /// One question tells all rights in a namespace; those that hold everywhere are asked for one by one.
+    /// Asks for ourselves what we do for ourselves, and as the account what is done as that. Who may not act as it has no
+    /// answer to the rest.
     pub(super) async fn try_lacking(&self, rights: &BTreeSet<Right>) -> Result<BTreeSet<Right>, Failure> {
-        let mut places: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
-        let mut open: Vec<&Right> = Vec::new();
-        for right in rights {
-            match &right.namespace {
-                Some(namespace) => places.entry(namespace).or_default().push(right),
-                None => open.push(right),
-            }
+        if self.account.is_none() {
+            return lacking(&self.own, rights.iter().collect()).await;
         }
-        let mut lacking = BTreeSet::new();
-        let asked =
-            places.keys().map(async |namespace| Ok::<_, Failure>((*namespace, self.rules_in(namespace).await?)));
-        for (namespace, status) in try_join_all(asked).await? {
-            let denied = places[namespace].iter().filter(|right| !grants(&status, right));
-            // An authorizer that cannot list its rules (a webhook) may allow more than it lists.
-            if status["incomplete"] == true {
-                open.extend(denied);
-            } else {
-                lacking.extend(denied.map(|right| (*right).clone()));
-            }
+        let (own, others): (Vec<&Right>, Vec<&Right>) = rights.iter().partition(|right| right.is_our_own());
+        let mut missing = lacking(&self.own, own).await?;
+        if missing.iter().all(|right| right.verb != IMPERSONATE) {
+            missing.extend(lacking(&self.transport, others).await?);
         }
-        let asked = open.into_iter().map(async |right| Ok::<_, Failure>((right, self.has(right).await?)));
-        let answers = try_join_all(asked).await?;
-        lacking.extend(answers.into_iter().filter(|(_, has)| !has).map(|(right, _)| right.clone()));
-        Ok(lacking)
+        Ok(missing)
     }
 
     async fn right_to_apply(&self, kind: &Gvk) -> Result<Right, Failure> {
-        let resource = self.discovery.find(&self.transport, kind).await?.plural;
+        let resource = self.discovery.find(&self.own, kind).await?.plural;
         Ok(Right { namespace: None, group: kind.group.clone(), resource, verb: VERB.to_owned(), name: None })
-    }
-
-    async fn has(&self, right: &Right) -> Result<bool, Failure> {
-        let attributes = json!({
-            "group": right.group, "resource": right.resource, "verb": right.verb,
-            "namespace": right.namespace.as_deref().unwrap_or_default(),
-            "name": right.name.as_deref().unwrap_or_default(),
-        });
-        let status = self.review("SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
-        Ok(status["allowed"] == true)
-    }
-
-    async fn rules_in(&self, namespace: &str) -> Result<Value, Failure> {
-        self.review("SelfSubjectRulesReview", json!({"namespace": namespace})).await
-    }
-
-    async fn review(&self, kind: &str, spec: Value) -> Result<Value, Failure> {
-        let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
-        let resource = format!("{}s", kind.to_lowercase());
-        let request = Request::post(format!("{REVIEWS}/{resource}")).header(CONTENT_TYPE, "application/json");
-        let request = request.body(body.to_string().into_bytes())?;
-        Ok(self.transport.ask(request).await?["status"].take())
     }
 
     /// Reads what the server says about a version of an API group; `None` if it says nothing.
@@ -111,6 +76,57 @@ impl KubeCluster {
             Err(failure) => Err(failure),
         }
     }
+}
+
+/// One question tells all rights in a namespace; those that hold everywhere are asked for one by one.
+async fn lacking(transport: &Transport, rights: Vec<&Right>) -> Result<BTreeSet<Right>, Failure> {
+    let mut places: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
+    let mut open: Vec<&Right> = Vec::new();
+    for right in rights {
+        match &right.namespace {
+            Some(namespace) => places.entry(namespace).or_default().push(right),
+            None => open.push(right),
+        }
+    }
+    let mut lacking = BTreeSet::new();
+    let asked =
+        places.keys().map(async |namespace| Ok::<_, Failure>((*namespace, rules_in(transport, namespace).await?)));
+    for (namespace, status) in try_join_all(asked).await? {
+        let denied = places[namespace].iter().filter(|right| !grants(&status, right));
+        // An authorizer that cannot list its rules (a webhook) may allow more than it lists.
+        if status["incomplete"] == true {
+            open.extend(denied);
+        } else {
+            lacking.extend(denied.map(|right| (*right).clone()));
+        }
+    }
+    let asked = open.into_iter().map(async |right| Ok::<_, Failure>((right, has(transport, right).await?)));
+    let answers = try_join_all(asked).await?;
+    lacking.extend(answers.into_iter().filter(|(_, has)| !has).map(|(right, _)| right.clone()));
+    Ok(lacking)
+}
+
+async fn has(transport: &Transport, right: &Right) -> Result<bool, Failure> {
+    let (resource, subresource) = right.resource.split_once('/').unwrap_or((&right.resource, ""));
+    let attributes = json!({
+        "group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb,
+        "namespace": right.namespace.as_deref().unwrap_or_default(),
+        "name": right.name.as_deref().unwrap_or_default(),
+    });
+    let status = review(transport, "SelfSubjectAccessReview", json!({"resourceAttributes": attributes})).await?;
+    Ok(status["allowed"] == true)
+}
+
+async fn rules_in(transport: &Transport, namespace: &str) -> Result<Value, Failure> {
+    review(transport, "SelfSubjectRulesReview", json!({"namespace": namespace})).await
+}
+
+async fn review(transport: &Transport, kind: &str, spec: Value) -> Result<Value, Failure> {
+    let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+    let resource = format!("{}s", kind.to_lowercase());
+    let request = Request::post(format!("{REVIEWS}/{resource}")).header(CONTENT_TYPE, "application/json");
+    let request = request.body(body.to_string().into_bytes())?;
+    Ok(transport.ask(request).await?["status"].take())
 }
 
 /// Tells whether the rules of a review grant a right in their namespace.

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use super::failure::Failure;
 use crate::basics::clock::Clock;
+use crate::cluster::account::Acting;
 use crate::cluster::exec::{Credential, Identity};
 use crate::cluster::kubeconfig::{Access, Login, Settings, StandardLookup, load};
 
@@ -49,6 +50,8 @@ pub(super) struct Session {
     pub(super) server: String,
     /// The kubeconfig and context, for messages.
     pub(super) place: String,
+    /// The account that requests are made as, unless they bear another one.
+    pub(super) acting: Option<Acting>,
     fingerprint: String,
     good_until: Option<Timestamp>,
     from_plugin: bool,
@@ -167,13 +170,13 @@ impl Sessions {
         let authorization = authorization(&access, &credential)?;
         let (server, place) =
             (access.config.cluster_url.to_string().trim_end_matches('/').to_owned(), access.place.to_string());
-        let (fingerprint, good_until) = (access.fingerprint.clone(), credential.expires);
+        let (fingerprint, good_until, acting) = (access.fingerprint.clone(), credential.expires, access.acting.clone());
         let client = match old {
             // The token is no part of the client, and its connections are still good.
             Some(old) if old.fingerprint == fingerprint && credential.identity.is_none() => old.client.clone(),
             _ => self.client(access, credential.identity).await?,
         };
-        Ok(Session { client, authorization, server, place, fingerprint, good_until, from_plugin })
+        Ok(Session { client, authorization, server, place, acting, fingerprint, good_until, from_plugin })
     }
 
     async fn load(&self) -> Result<Access, Failure> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use kube::client::Body;
@@ -19,6 +19,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::failure::{Failure, Refusal};
 use super::session::{Session, Sessions};
 use crate::basics::lock::lock;
+use crate::cluster::account::Acting;
+use crate::cluster::budget::{Budget, Listing, Reading};
 
 /// More requests at once only add latency.
 const AT_ONCE: usize = 8;
@@ -41,8 +43,16 @@ const MAX_QUOTE: usize = 200;
 /// A server that answers as soon as this, in microseconds, is so near that packing an answer takes longer than sending it.
 const NEAR: u64 = 10_000;
 
-/// Carries requests to one API server.
+/// Carries requests to one API server, as the user of the kubeconfig or as an account.
+#[derive(Clone)]
 pub(super) struct Transport {
+    way: Arc<Way>,
+    /// The account; `None`: that of the session, if it has one.
+    acting: Option<Arc<Acting>>,
+}
+
+/// The way to one API server, which all accounts share.
+struct Way {
     sessions: Sessions,
     places: Semaphore,
     limit: Duration,
@@ -50,6 +60,7 @@ pub(super) struct Transport {
     unanswered: Mutex<Option<Instant>>,
     /// The shortest time that an answer has taken, in microseconds.
     distance: AtomicU64,
+    budget: Arc<Budget>,
 }
 
 /// The answer to a request that was granted.
@@ -58,6 +69,8 @@ pub(super) struct Answer {
     headers: HeaderMap,
     body: Vec<u8>,
     server: String,
+    /// It counts for as long as it is there.
+    _reading: Reading,
 }
 
 impl Answer {
@@ -84,6 +97,11 @@ impl Answer {
         self.status == StatusCode::NOT_MODIFIED
     }
 
+    /// Returns its length, in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.body.len()
+    }
+
     fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -91,14 +109,26 @@ impl Answer {
 
 impl Transport {
     /// Sends nothing yet. `limit` is how long a request may take, all tries together, once it is its turn.
-    pub(super) fn new(sessions: Sessions, limit: Duration) -> Self {
+    pub(super) fn new(sessions: Sessions, limit: Duration, budget: Budget) -> Self {
         let (places, distance) = (Semaphore::new(AT_ONCE), AtomicU64::new(u64::MAX));
-        Self { sessions, places, limit, unanswered: Mutex::default(), distance }
+        let way =
+            Arc::new(Way { sessions, places, limit, unanswered: Mutex::default(), distance, budget: Arc::new(budget) });
+        Self { way, acting: None }
+    }
+
+    /// Begins to count the pages of a list.
+    pub(super) fn listing(&self) -> Listing {
+        Listing::of(&self.way.budget)
+    }
+
+    /// Returns what makes the same requests as an account.
+    pub(super) fn acting_as(&self, acting: Acting) -> Self {
+        Self { way: Arc::clone(&self.way), acting: Some(Arc::new(acting)) }
     }
 
     /// Looks whether the kubeconfig has changed, so that what is asked next is asked as it says now.
     pub(super) async fn look_afresh(&self) -> Result<(), Failure> {
-        self.sessions.checked().await.map(drop)
+        self.way.sessions.checked().await.map(drop)
     }
 
     pub(super) async fn get(&self, address: &str) -> Result<Value, Failure> {
@@ -111,28 +141,28 @@ impl Transport {
     }
 
     pub(super) async fn answer(&self, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
-        let _place = self.places.acquire().await.expect("nobody closes the semaphore");
-        let session = self.sessions.current().await?;
+        let _place = self.way.places.acquire().await.expect("nobody closes the semaphore");
+        let session = self.way.sessions.current().await?;
         self.ask_in(session, request).await
     }
 
     /// Sends a request after a look whether the kubeconfig has changed, and returns the JSON that comes back.
     pub(super) async fn ask_afresh(&self, request: Request<Vec<u8>>) -> Result<Value, Failure> {
-        let _place = self.places.acquire().await.expect("nobody closes the semaphore");
-        let session = self.sessions.checked().await?;
+        let _place = self.way.places.acquire().await.expect("nobody closes the semaphore");
+        let session = self.way.sessions.checked().await?;
         self.ask_in(session, request).await?.json()
     }
 
     /// Sends one request, once, after a look whether the kubeconfig has changed.
     pub(super) async fn probe(&self, address: &str) -> Result<Value, Failure> {
-        let session = self.sessions.checked().await?;
-        let late = Failure::Timeout { server: session.server.clone(), limit: self.limit };
+        let session = self.way.sessions.checked().await?;
+        let late = Failure::Timeout { server: session.server.clone(), limit: self.way.limit };
         let request = Request::get(address).body(Vec::new())?;
-        timeout_at(Instant::now() + self.limit, once(&session, request)).await.map_err(|_| late)??.json()
+        timeout_at(Instant::now() + self.way.limit, self.once(&session, request)).await.map_err(|_| late)??.json()
     }
 
     async fn ask_in(&self, session: Arc<Session>, mut request: Request<Vec<u8>>) -> Result<Answer, Failure> {
-        if self.distance.load(Ordering::Relaxed) < NEAR {
+        if self.way.distance.load(Ordering::Relaxed) < NEAR {
             request.headers_mut().entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
         }
         let begun = Instant::now();
@@ -141,13 +171,13 @@ impl Transport {
         let deadline = begun + limit;
         if let Ok(answer) = timeout_at(deadline, self.tries(session, &request, deadline)).await {
             if answer.is_ok() {
-                *lock(&self.unanswered) = None;
+                *lock(&self.way.unanswered) = None;
             }
             return answer;
         }
         // One that was given less time than it may take proves nothing new.
-        if limit == self.limit {
-            *lock(&self.unanswered) = Some(deadline + self.limit);
+        if limit == self.way.limit {
+            *lock(&self.way.unanswered) = Some(deadline + self.way.limit);
         }
         Err(late)
     }
@@ -155,8 +185,8 @@ impl Transport {
     /// A server that has just kept silent for as long as it may is lost, and is not waited for again by each request of a
     /// round: it shows quickly whether it is back.
     fn limit_at(&self, now: Instant) -> Duration {
-        let is_unanswering = lock(&self.unanswered).is_some_and(|end| now < end);
-        if is_unanswering { SHORT.min(self.limit) } else { self.limit }
+        let is_unanswering = lock(&self.way.unanswered).is_some_and(|end| now < end);
+        if is_unanswering { SHORT.min(self.way.limit) } else { self.way.limit }
     }
 
     async fn tries(
@@ -170,10 +200,10 @@ impl Transport {
         let mut tried = 0;
         loop {
             let sent = Instant::now();
-            let mut failure = match once(&session, request.clone()).await {
+            let mut failure = match self.once(&session, request.clone()).await {
                 Ok(answer) => {
                     let took = u64::try_from(sent.elapsed().as_micros()).unwrap_or(u64::MAX);
-                    self.distance.fetch_min(took, Ordering::Relaxed);
+                    self.way.distance.fetch_min(took, Ordering::Relaxed);
                     return Ok(answer);
                 }
                 Err(failure) => failure,
@@ -183,7 +213,7 @@ impl Transport {
             }
             if failure.refusal(401).is_some() && !renewed {
                 renewed = true;
-                let Some(other) = self.sessions.renewed(&session).await? else { return Err(failure) };
+                let Some(other) = self.way.sessions.renewed(&session).await? else { return Err(failure) };
                 session = other;
                 continue;
             }
@@ -197,31 +227,53 @@ impl Transport {
             pause *= 2;
         }
     }
+
+    /// Sends a request, once.
+    async fn once(&self, session: &Session, request: Request<Vec<u8>>) -> Result<Answer, Failure> {
+        once(session, request, self.acting.as_deref().or(session.acting.as_ref()), &self.way.budget).await
+    }
 }
 
-async fn once(session: &Session, mut request: Request<Vec<u8>>) -> Result<Answer, Failure> {
+async fn once(
+    session: &Session,
+    mut request: Request<Vec<u8>>,
+    acting: Option<&Acting>,
+    budget: &Arc<Budget>,
+) -> Result<Answer, Failure> {
     if let Some(authorization) = &session.authorization {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+    }
+    if let Some(acting) = acting {
+        request.headers_mut().extend(acting.headers.clone());
     }
     let broken = |error: &(dyn std::error::Error + 'static)| Failure::of_connection(&session.server, error);
     let response = session.client.send(request.map(Body::from)).await.map_err(|error| broken(&error))?;
     let (head, body) = response.into_parts();
-    let bytes = match Limited::new(body, MAX_ANSWER).collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            return Err(Failure::TooMuch { server: session.server.clone() });
-        }
-        Err(error) => return Err(broken(&*error)),
-    };
+    let (bytes, reading) = read(session, body, budget).await?;
     if head.status.is_success() || head.status == StatusCode::NOT_MODIFIED {
         let (status, headers, server) = (head.status, head.headers, session.server.clone());
-        return Ok(Answer { status, headers, body: bytes.into(), server });
+        return Ok(Answer { status, headers, body: bytes, server, _reading: reading });
     }
-    Err(refusal(session, head.status, &head.headers, &bytes))
+    Err(refusal(session, acting, head.status, &head.headers, &bytes))
+}
+
+/// Reads what is answered, as long as there is memory for it.
+async fn read(session: &Session, mut body: Body, budget: &Arc<Budget>) -> Result<(Vec<u8>, Reading), Failure> {
+    let (mut bytes, mut reading) = (Vec::new(), Reading::of(budget));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::of_connection(&session.server, &error))?;
+        let Ok(data) = frame.into_data() else { continue };
+        reading.add(data.len())?;
+        if bytes.len() + data.len() > MAX_ANSWER {
+            return Err(Failure::TooMuch { server: session.server.clone() });
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok((bytes, reading))
 }
 
 /// Reads an answer that is no success: the `Status` of an API server, plain text of one, or something of somebody else.
-fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+fn refusal(session: &Session, acting: Option<&Acting>, code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
     let header = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
     let text: String = String::from_utf8_lossy(body).trim().chars().take(MAX_QUOTE).collect();
     let said = serde_json::from_slice::<Value>(body).ok().filter(|said| said["kind"] == "Status");
@@ -242,6 +294,7 @@ fn refusal(session: &Session, code: StatusCode, headers: &HeaderMap, body: &[u8]
         status,
         wait,
         place: session.place.clone(),
+        acting: acting.cloned().map(Box::new),
         is_repeated: false,
     }))
 }

@@ -16,6 +16,7 @@ use super::material::Piece;
 use super::user::Credentials;
 use super::{Access, KubeconfigError, Login, Place, Settings, StandardLookup, user};
 use crate::basics::pem::certificates;
+use crate::cluster::account::Acting;
 use crate::cluster::exec::Plugins;
 
 pub(super) fn check(
@@ -53,8 +54,15 @@ pub(super) fn check(
     config.disable_compression = cluster.disable_compression.unwrap_or(false);
     config.root_cert = authorities;
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
-    config.auth_info = acting_as;
-    Ok(Access { place: place.clone(), config, identity, login, fingerprint: hex(&digest.finalize()) })
+    let acting = acting(place, settings, name)?.or(acting_as);
+    Ok(Access { place: place.clone(), config, identity, login, acting, fingerprint: hex(&digest.finalize()) })
+}
+
+/// Returns the account of the settings, which were checked when they were read.
+fn acting(place: &Place, settings: &Settings, name: &str) -> Result<Option<Acting>, KubeconfigError> {
+    let setting = settings.setting(name, "impersonate");
+    let acting = settings.impersonate.as_ref().map(|account| Acting::new(account, &setting)).transpose();
+    acting.map_err(|error| place.error_as_it_is(format!("{setting}: {error}"), error.hint()))
 }
 
 fn server(place: &Place, cluster: &Cluster, settings: &Settings, name: &str) -> Result<Uri, KubeconfigError> {

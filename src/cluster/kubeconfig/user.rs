@@ -9,13 +9,14 @@ use sha2::Sha256;
 use super::material::{Piece, has_private_key};
 use super::{KubeconfigError, Login, Place};
 use crate::basics::pem::certificates;
+use crate::cluster::account::{Account, Acting};
 use crate::cluster::exec::{Identity, Plugin, Plugins};
 
 /// The credentials that a user's entry comes to.
 pub(super) struct Credentials {
     pub(super) identity: Option<Identity>,
     pub(super) login: Login,
-    pub(super) acting_as: AuthInfo,
+    pub(super) acting_as: Option<Acting>,
 }
 
 pub(super) fn credentials(
@@ -25,7 +26,7 @@ pub(super) fn credentials(
     digest: &mut Sha256,
 ) -> Result<Credentials, KubeconfigError> {
     let Some(user) = user else {
-        return Ok(Credentials { identity: None, login: Login::None, acting_as: AuthInfo::default() });
+        return Ok(Credentials { identity: None, login: Login::None, acting_as: None });
     };
     if let Some(provider) = &user.auth_provider {
         let problem = format!("its user has the auth-provider {:?}, which Kubernetes has given up", provider.name);
@@ -33,14 +34,31 @@ pub(super) fn credentials(
     }
     let identity = identity(place, user, digest)?;
     let login = login(place, user, plugins, digest)?;
-    let acting_as = AuthInfo {
-        impersonate: user.impersonate.clone(),
-        impersonate_uid: user.impersonate_uid.clone(),
-        impersonate_groups: user.impersonate_groups.clone(),
-        impersonate_user_extra: user.impersonate_user_extra.clone(),
-        ..AuthInfo::default()
-    };
+    let acting_as = acting(place, user)?;
     Ok(Credentials { identity, login, acting_as })
+}
+
+/// Returns the account of `as` and what goes with it. Without a user an API server would pass over the rest, or refuse it.
+fn acting(place: &Place, user: &AuthInfo) -> Result<Option<Acting>, KubeconfigError> {
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let account = Account {
+        service_account: None,
+        user: text(&user.impersonate),
+        groups: user.impersonate_groups.clone().unwrap_or_default(),
+        uid: text(&user.impersonate_uid),
+        extra: user.impersonate_user_extra.clone().unwrap_or_default().into_iter().collect(),
+    };
+    if account == Account::default() {
+        return Ok(None);
+    }
+    if account.user.is_none() {
+        let problem = "its user has as-groups, as-uid or as-user-extra without as";
+        return Err(place.error(problem, "add as, or set impersonate in the config file"));
+    }
+    let because = format!("`as` in {place}");
+    let acting = Acting::new(&account, because);
+    let acting = acting.map_err(|error| place.error(format!("its as: {error}"), error.hint()))?;
+    Ok(Some(if place.secret.is_some() { acting.unnamed() } else { acting }))
 }
 
 fn identity(place: &Place, user: &AuthInfo, digest: &mut Sha256) -> Result<Option<Identity>, KubeconfigError> {
