@@ -7,6 +7,7 @@
 
 mod back;
 mod deletions;
+mod finish;
 mod journal;
 mod known;
 mod news;
@@ -29,9 +30,10 @@ use tokio::sync::Notify;
 
 use crate::basics::lock::lock;
 use crate::config::gates::{GateSettings, OnCluster};
-use crate::config::rollout::{RolloutSettings, Strategy};
+use crate::config::rollout::{OnNewRevision, RolloutSettings, Strategy};
 use crate::config::settings::{self, ClusterSettings, SyncSettings};
 use crate::reconcile::model::Clusters;
+use crate::source::Snapshot;
 use crate::state::{State, StateError};
 use known::Known;
 use news::Looks;
@@ -50,6 +52,10 @@ pub struct Rollout {
     is_waiting: bool,
     /// A wave on which a change has failed goes back; for how long it has to become healthy.
     goes_back: Option<Duration>,
+    /// A revision that comes while another one goes well waits for that.
+    finishes: bool,
+    /// The revision that rounds are about.
+    current: Mutex<Option<Arc<Snapshot>>>,
     /// The gates of each cluster; one that cannot be asked there says why.
     gates: BTreeMap<String, Vec<OnCluster>>,
     /// The state folder, in which it is noted how far they are, for whoever goes on with them; without it they end with this
@@ -98,7 +104,8 @@ impl Rollout {
         let rollout = Self::new(notes, all, (waves, rounds.keys()), is_waiting);
         let goes_back = sync.rollout.rollback_on_failure.then_some(sync.wait.timeout.0);
         let gates = gates(&sync.rollout, selected);
-        Some(Arc::new(Self { goes_back, gates, ..rollout }))
+        let finishes = sync.rollout.on_new_revision == OnNewRevision::Finish && !is_waiting;
+        Some(Arc::new(Self { goes_back, finishes, gates, ..rollout }))
     }
 
     fn new<'a>(
@@ -115,6 +122,8 @@ impl Rollout {
             waves,
             is_waiting,
             goes_back: None,
+            finishes: false,
+            current: Mutex::default(),
             gates: BTreeMap::new(),
             state,
             known: Mutex::new(Known::of(parts)),

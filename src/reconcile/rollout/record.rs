@@ -363,6 +363,11 @@ impl Ledger {
 }
 
 impl Member {
+    /// Tells whether it is not known yet how it is.
+    pub(super) fn is_on_the_way(&self) -> bool {
+        self.stage == Stage::Going
+    }
+
     /// Begins with a change that is on its way.
     pub(super) fn going(since: Timestamp) -> Self {
         Self {

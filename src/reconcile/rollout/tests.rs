@@ -1,5 +1,6 @@
 mod back;
 mod deletions;
+mod finish;
 mod in_waves;
 mod journal;
 mod news;
