@@ -93,6 +93,11 @@ impl Record {
 }
 
 impl Turn {
+    /// Tells whether something may be taken back here.
+    pub(crate) fn may_go_back(&self) -> bool {
+        self.rollout.goes_back.is_some() && self.mode == Mode::Apply
+    }
+
     /// Returns the gates of this cluster, and the healthy units of a round that they are asked about: those of which it is
     /// not known yet that their change is good, and whether it was seen not to be.
     pub(crate) fn gated(&self, report: &ClusterReport) -> Result<Gated<'_>, StateError> {
@@ -120,7 +125,7 @@ impl Turn {
         may: impl Fn(&ObjectId) -> bool,
         stop: &CancellationToken,
     ) -> BTreeMap<ObjectId, String> {
-        if self.rollout.goes_back.is_none() || self.mode != Mode::Apply {
+        if !self.may_go_back() {
             return BTreeMap::new();
         }
         loop {
@@ -224,6 +229,6 @@ impl Rollout {
 impl RoundSettings {
     /// Tells whether something on the cluster may go back to what it had.
     pub(crate) fn may_go_back(&self) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.rollout.goes_back.is_some() && turn.mode == Mode::Apply)
+        self.turn.as_ref().is_some_and(Turn::may_go_back)
     }
 }
