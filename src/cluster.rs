@@ -193,8 +193,9 @@ pub trait Cluster: Send + Sync {
         over: Option<&str>,
     ) -> Result<String, ClusterError>;
 
-    /// Deletes a record of ours; one that is already gone is no error.
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError>;
+    /// Deletes a record of ours, if its version still is `over` (`None`: whichever it is); else it is a conflict. One that is
+    /// already gone is no error.
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError>;
 
     /// Returns those of some kinds of which objects may be applied, or their apply dry-run: everywhere, or in a
     /// namespace. Nothing is tried for it.

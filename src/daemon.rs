@@ -47,7 +47,7 @@ mod turns;
 use cluster_secrets::SecretWatch;
 use folders::FolderWatch;
 use generation::{Generation, Prepared};
-use hosts::Hosts;
+use hosts::{Hosts, Met};
 use sources::Troubles;
 
 /// The things that the process gets from outside.
@@ -134,7 +134,19 @@ struct Shared {
 pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Result<(), DaemonError> {
     let state = config.state();
     let _lock = state.lock().map_err(DaemonError::State)?;
-    let (hosts, keeping) = Hosts::join(&config, &state, host).await?;
+    let mut signals = Signals::new().map_err(DaemonError::Signal)?;
+    let stop = CancellationToken::new();
+    let (progress, readiness) = (Progress::new(Arc::clone(&host.clock)), Arc::default());
+    let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
+    let shown = Shown { metrics: Arc::clone(&metrics), progress: progress.clone(), readiness: Arc::clone(&readiness) };
+    serve(&config, shown, &stop).await?;
+    // Pings go on while nobody knows who the other hosts are.
+    let met = tokio::select! {
+        met = Hosts::meet(&config, &state, host, &mut signals) => met?,
+        never = watchdog(host, &progress) => match never {},
+    };
+    let Met::Joined(hosts, keeping, is_to_reload) = met else { return Ok(()) };
+    let config = if is_to_reload { read_meanwhile(config, reload) } else { config };
     let installation = state.make_installation().map_err(DaemonError::State)?;
     let shared = Arc::new(Shared {
         build: Box::new(assemble::cluster),
@@ -143,15 +155,12 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         troubles: Troubles::load(&state),
         state,
         installation,
-        metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
-        progress: Progress::new(Arc::clone(&host.clock)),
-        readiness: Arc::default(),
+        metrics,
+        progress,
+        readiness,
         hosts,
         clock: Arc::clone(&host.clock),
     });
-    let mut signals = Signals::new().map_err(DaemonError::Signal)?;
-    let stop = CancellationToken::new();
-    serve(&config, &shared, &stop).await?;
     let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
     let config = config.map_err(DaemonError::Clusters)?;
     let generation = Prepared::new(config, &shared, &BTreeSet::new())?.start(&shared);
@@ -226,6 +235,22 @@ async fn read_again(
     }
 }
 
+/// Reads the configuration again for a daemon that has begun with nothing yet.
+fn read_meanwhile(config: Config, reload: &Reload<'_>) -> Config {
+    let (hosts, state_dir, http) = (&config.settings.hosts, &config.state_dir, &config.settings.http);
+    match reload() {
+        Ok(new) if new.settings.hosts == *hosts && new.state_dir == *state_dir && new.settings.http == *http => new,
+        Ok(_) => {
+            error!("hosts, http and stateDir are read at the start only; restart the service to change them");
+            config
+        }
+        Err(message) => {
+            error!(error = message, "invalid configuration; keeping the previous one");
+            config
+        }
+    }
+}
+
 async fn watchdog(host: &Host, progress: &Progress) -> std::convert::Infallible {
     match host.watchdog {
         Some(interval) => keep_alive(&host.notifier, progress, interval).await,
@@ -233,14 +258,10 @@ async fn watchdog(host: &Host, progress: &Progress) -> std::convert::Infallible 
     }
 }
 
-async fn serve(config: &Config, shared: &Arc<Shared>, stop: &CancellationToken) -> Result<(), DaemonError> {
+async fn serve(config: &Config, shown: Shown, stop: &CancellationToken) -> Result<(), DaemonError> {
     let Listen::At(address) = config.settings.http.listen else { return Ok(()) };
     let listener = http::bind(address).await.map_err(DaemonError::Http)?;
-    let router = http::router(Shown {
-        metrics: Arc::clone(&shared.metrics),
-        progress: shared.progress.clone(),
-        readiness: Arc::clone(&shared.readiness),
-    });
+    let router = http::router(shown);
     let stop = stop.clone();
     tokio::spawn(async move {
         if let Err(error) = http::serve(listener, router, stop).await {

@@ -23,9 +23,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::basics::clock::Clock;
-use crate::cluster::ClusterError;
 use crate::cluster::kube::KubeCluster;
 use crate::cluster::leases::{Lease, Leases};
+use crate::cluster::{ClusterError, Reason};
 use crate::config::Config;
 use crate::config::hosts::HostSettings;
 use crate::shared::{Shared, SharedError};
@@ -78,6 +78,12 @@ pub(crate) enum HostsError {
 }
 
 impl HostsError {
+    /// Tells whether the management cluster does not answer, which may be over in a moment.
+    pub(crate) fn is_passing(&self) -> bool {
+        let is_passing = |error: &ClusterError| matches!(error.reason, Reason::Unreachable | Reason::Overloaded);
+        matches!(self, Self::Join(JoinError::Cluster(error)) if is_passing(error))
+    }
+
     /// Returns what to do next.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {

@@ -9,8 +9,10 @@
 
 mod connect;
 mod error;
+mod flush;
 mod groups;
 mod local;
+mod locks;
 mod marker;
 mod merge;
 mod pass;
@@ -20,11 +22,11 @@ pub mod settings;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use std::{io, mem};
 
 use futures::StreamExt as _;
 use futures::stream::iter;
@@ -33,11 +35,12 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
-use crate::state::notes::Notes;
+use crate::state::notes::{Noted, Notes};
 use crate::state::{Lock, State, StateError};
 pub use error::SharedError;
 use groups::{Name, Writer};
 use local::{Alike, Local, Stat};
+use locks::Locks;
 use merge::Right;
 use pass::{Look, Moved, Outcome, Way, blocking, one};
 use remote::Remote;
@@ -61,8 +64,12 @@ pub struct Shared {
     local: Local,
     remote: Remote,
     notes: Arc<Notes>,
-    /// Held by who compares in this process.
-    turn: Mutex<()>,
+    /// Held by who compares all in this process.
+    exchanging: Mutex<()>,
+    /// Held by who pushes what was noted.
+    flushing: Mutex<()>,
+    /// Held for one file by whoever makes it alike.
+    locks: Locks,
     /// The last time that the store was seen to be the one that this host uses.
     confirmed: std::sync::Mutex<Option<Instant>>,
     /// Files that were lost in the store by the dozen were written there again.
@@ -93,12 +100,12 @@ pub struct Synchronized {
 }
 
 impl Synchronized {
-    fn count(&mut self, way: Way, (moved, is_conflict): Outcome) {
+    fn count(&mut self, is_lost: bool, (moved, is_conflict): Outcome) {
         let counter = match moved {
             Moved::Nothing => return,
             Moved::Pushed => &mut self.pushed,
             Moved::Deleted => &mut self.deleted,
-            Moved::Taken if way == Way::Restore => &mut self.restored,
+            Moved::Taken if is_lost => &mut self.restored,
             Moved::Taken => &mut self.taken,
             Moved::Removed => &mut self.removed,
             Moved::Refused => &mut self.refused,
@@ -115,6 +122,14 @@ struct Sides {
     there: BTreeMap<Name, ObjectMeta>,
 }
 
+/// A file to be made alike.
+struct Work {
+    name: Name,
+    look: Look,
+    /// Nobody can have meant that it is missing on one side.
+    is_lost: bool,
+}
+
 impl Sides {
     /// Tells whether so many files can only have been lost.
     fn is_loss(&self, missing: usize) -> bool {
@@ -122,19 +137,16 @@ impl Sides {
     }
 
     /// Returns the files that are not certain to be alike as they were.
-    fn work(&self, lost: &BTreeSet<Name>, is_ours: impl Fn(&str) -> bool) -> Vec<(Name, Look, Way)> {
+    fn work(&self, lost: &BTreeSet<Name>) -> Vec<Work> {
         let names: BTreeSet<&Name> = self.known.keys().chain(self.here.keys()).chain(self.there.keys()).collect();
         let mut work = Vec::new();
         for name in names {
-            let meta = self.there.get(name);
-            let is_alike = self
-                .known
-                .get(name)
-                .zip(meta)
-                .is_some_and(|(known, meta)| known.is(meta) && known.looks_like(self.here.get(name)));
+            let (known, meta) = (self.known.get(name), self.there.get(name));
+            let is_alike =
+                known.zip(meta).is_some_and(|(known, meta)| known.is(meta) && known.looks_like(self.here.get(name)));
             if !is_alike {
-                let way = if lost.contains(name) { Way::Restore } else { Way::Merge(right(name, &is_ours)) };
-                work.push((name.clone(), Look::Listed(meta.cloned()), way));
+                let look = Look::Listed { meta: meta.cloned(), known: known.cloned().map(Box::new) };
+                work.push(Work { name: name.clone(), look, is_lost: lost.contains(name) });
             }
         }
         work
@@ -164,8 +176,9 @@ impl Shared {
     ) -> Result<Self, SharedError> {
         let notes = Arc::clone(state.notes().ok_or(SharedError::NotNoting)?);
         let (local, group) = (Local::new(state, reports), group.to_owned());
-        let (turn, confirmed) = (Mutex::new(()), std::sync::Mutex::new(None));
-        Ok(Self { local, remote, notes, turn, confirmed, has_mended: AtomicBool::new(false), group, may_found })
+        let (exchanging, flushing, locks) = (Mutex::new(()), Mutex::new(()), Locks::new(state));
+        let (confirmed, has_mended) = (std::sync::Mutex::new(None), AtomicBool::new(false));
+        Ok(Self { local, remote, notes, exchanging, flushing, locks, confirmed, has_mended, group, may_found })
     }
 
     /// Makes this host's files and the store alike, both ways. `is_ours` tells whether this host looks after a sync.
@@ -176,22 +189,30 @@ impl Shared {
     /// and ours is written again.
     ///
     /// All files are tried before the first error is returned.
-    pub async fn synchronize(&self, is_ours: impl Fn(&str) -> bool) -> Result<Synchronized, SharedError> {
-        let _turn = self.turn.lock().await;
+    pub async fn synchronize(&self, is_ours: impl Fn(&str) -> bool + Sync) -> Result<Synchronized, SharedError> {
+        let _turn = self.exchanging.lock().await;
         let _lock = self.lock().await?;
-        // What was noted before now is compared, too.
-        let mut drained = Drained::of(&self.notes);
+        // What was noted before now is compared, too. Whoever flushes meanwhile deals with it as well.
+        let mut noted = self.notes.all();
         let mut total = Synchronized::default();
-        let sides = self.sides(&mut total).await?;
-        let lost = self.lost(&sides, &drained.paths).into_iter().chain(self.lost_there(&sides)).collect();
-        let work = sides.work(&lost, is_ours);
+        let sides = Arc::new(self.sides(&mut total).await?);
+        let lost = self.lost(&sides).await?.into_iter().chain(self.lost_there(&sides).await?).collect();
+        let work = sides.work(&lost);
+        let way = |work: &Work| self.way(work, &is_ours);
         let mut failed = None;
-        for (name, way, result) in self.all(work).await {
+        for (work, result) in self.all(work, way).await {
+            let is_lost = work.is_lost;
             match result {
-                Ok(outcome) => total.count(way, outcome),
+                Ok((Moved::Refused, is_conflict)) => {
+                    total.count(is_lost, (Moved::Refused, is_conflict));
+                    self.keep_noted(&mut noted, &work.name);
+                }
+                Ok(outcome) => total.count(is_lost, outcome),
                 Err(SharedError::TooLarge { .. }) => {
-                    warn!(file = %name, "a file is too large to be shared, and is left alone");
+                    warn!(file = %work.name, "a file is too large to be shared; what needs it on other hosts is not done");
                     total.refused += 1;
+                    // Whoever needs it in the store is to know that it is not there.
+                    self.notes.add(self.local.path(&work.name));
                 }
                 Err(error) => failed = failed.or(Some(error)),
             }
@@ -204,72 +225,58 @@ impl Shared {
         if let Some(error) = failed {
             return Err(error);
         }
-        drained.paths.clear();
+        self.notes.done(&noted);
+        if self.notes.may_expire() {
+            let local = self.local.clone();
+            blocking(move || {
+                local.expire_conflicts();
+                Ok(())
+            })
+            .await?;
+        }
         Ok(total)
     }
 
-    /// Pushes every file that was written or removed through the state since the last push; returns when all is in the
-    /// store. Of callers at one time the second waits for the first, and pushes what that has left.
-    ///
-    /// Where somebody else has changed the same file, ours wins if it is of a sync that is ours, and the store's if not: a
-    /// host that has lost a sync may still have a late word to say about it. The one that loses is kept aside.
-    pub async fn flush(&self, is_ours: impl Fn(&str) -> bool) -> Result<(), SharedError> {
-        let _turn = self.turn.lock().await;
-        let mut drained = Drained::of(&self.notes);
-        if drained.paths.is_empty() {
-            return Ok(());
+    /// Decides how a file of an exchange is dealt with, at the moment at which it is.
+    fn way(&self, work: &Work, is_ours: impl Fn(&str) -> bool) -> Way {
+        let is_noted = self.notes.is_about(&self.local.path(&work.name));
+        match (work.is_lost, is_noted) {
+            (false, _) => Way::Merge(right(&work.name, is_noted, is_ours)),
+            (true, false) => Way::Restore,
+            // Somebody has removed it after all, and pushes that himself.
+            (true, true) => Way::Leave,
         }
-        let mut paths_of = self.names_of(&mut drained.paths).await?;
-        if paths_of.is_empty() {
-            return Ok(());
-        }
-        let _lock = self.lock().await?;
-        self.confirm_again().await?;
-        let way = |name: &Name| (name.clone(), Look::AsKnown, Way::Merge(right_to_say(name, &is_ours)));
-        let work = paths_of.keys().map(way).collect();
-        let (mut failed, mut left) = (None, BTreeSet::new());
-        for (name, _, result) in self.all(work).await {
-            let refused = matches!(result, Ok((Moved::Refused, _)));
-            let error = if refused { Some(remote::too_large(name.as_str())) } else { result.err() };
-            if let Some(error) = error {
-                left.extend(paths_of.remove(&name).unwrap_or_default());
-                failed = failed.or(Some(error));
-            }
-        }
-        drained.paths = left;
-        failed.map_or(Ok(()), Err)
     }
 
-    /// Returns the shared files that the noted paths are about, each with those paths. Paths that are about none go.
-    async fn names_of(&self, paths: &mut BTreeSet<PathBuf>) -> Result<BTreeMap<Name, BTreeSet<PathBuf>>, SharedError> {
-        let (local, noted) = (self.local.clone(), paths.clone());
-        let named = blocking(move || {
-            let of = |path: PathBuf| local.noted(&path).map(|names| (path, names));
-            noted.into_iter().map(of).collect::<Result<Vec<_>, _>>()
-        });
-        let mut paths_of: BTreeMap<Name, BTreeSet<PathBuf>> = BTreeMap::new();
-        for (path, names) in named.await? {
-            if names.is_empty() {
-                paths.remove(&path);
-            }
-            for name in names {
-                paths_of.entry(name).or_default().insert(path.clone());
-            }
-        }
-        Ok(paths_of)
+    /// Has the notes about a file stay.
+    fn keep_noted(&self, noted: &mut Noted, name: &Name) {
+        let path = self.local.path(name);
+        noted.retain(|about, _| !path.starts_with(about));
     }
 
-    /// Deals with files, some at once, and with each whatever becomes of the others.
-    async fn all(&self, work: Vec<(Name, Look, Way)>) -> Vec<(Name, Way, Result<Outcome, SharedError>)> {
-        let each = work.into_iter().map(|(name, look, way)| async move {
-            let result = one(&self.local, &self.remote, &name, look, way).await;
-            (name, way, result)
+    /// Deals with files, some at once, and with each whatever becomes of the others. `way` is asked before each try.
+    async fn all(
+        &self,
+        work: Vec<Work>,
+        way: impl Fn(&Work) -> Way + Sync,
+    ) -> Vec<(Work, Result<Outcome, SharedError>)> {
+        let way = &way;
+        let each = work.into_iter().map(|work| async move {
+            let result = match self.locks.of(&work.name).await {
+                Ok(_lock) => one(&self.local, &self.remote, (&work.name, &work.look), || way(&work)).await,
+                Err(error) => Err(error),
+            };
+            (work, result)
         });
         iter(each).buffer_unordered(AT_ONCE).collect().await
     }
 
     /// Looks at both sides, and makes sure that the store is ours before anything can follow from what it lacks.
     async fn sides(&self, total: &mut Synchronized) -> Result<Sides, SharedError> {
+        // What is known comes first: a file of which something else is known later was dealt with by somebody who has seen
+        // more than the listing says.
+        let local = self.local.clone();
+        let known = blocking(move || local.all_known()).await?;
         let listing = self.remote.list().await?;
         self.confirm(Some(&listing)).await?;
         let mut there = BTreeMap::new();
@@ -285,38 +292,57 @@ impl Shared {
             }
         }
         let local = self.local.clone();
-        let (known, here) = blocking(move || Ok((local.all_known()?, local.files()?))).await?;
+        let here = blocking(move || local.files()).await?;
         Ok(Sides { known, here, there })
     }
 
     /// Returns the files that are missing here without anybody having removed them, if they are so many that nobody can
     /// have meant it.
-    fn lost(&self, sides: &Sides, noted: &BTreeSet<PathBuf>) -> BTreeSet<Name> {
-        let is_noted = |name: &Name| self.local.path(name).ancestors().any(|path| noted.contains(path));
-        let missing = sides.known.keys().filter(|name| !sides.here.contains_key(*name) && !is_noted(name));
-        let missing: BTreeSet<Name> = missing.cloned().collect();
+    async fn lost(&self, sides: &Arc<Sides>) -> Result<BTreeSet<Name>, SharedError> {
+        let missing = self.missing(sides, |sides, name| !sides.here.contains_key(name)).await?;
+        // Whoever removes something says so before it can be missed.
+        let is_noted = |name: &Name| self.notes.is_about(&self.local.path(name));
+        let missing: BTreeSet<Name> = missing.into_iter().filter(|name| !is_noted(name)).collect();
         if !sides.is_loss(missing.len()) {
-            return BTreeSet::new();
+            return Ok(BTreeSet::new());
         }
         let (count, known) = (missing.len(), sides.known.len());
         warn!(count, known, "files of the state folder are gone; they are restored from the object store");
-        missing
+        Ok(missing)
     }
 
     /// Returns the files that are missing in the store, if they are so many that nobody can have meant it.
-    fn lost_there(&self, sides: &Sides) -> BTreeSet<Name> {
-        let missing = sides.known.keys().filter(|name| !sides.there.contains_key(*name));
-        let missing: BTreeSet<Name> = missing.cloned().collect();
+    async fn lost_there(&self, sides: &Arc<Sides>) -> Result<BTreeSet<Name>, SharedError> {
+        let missing = self.missing(sides, |sides, name| !sides.there.contains_key(name)).await?;
         // Once: whoever has removed them on purpose removes them again.
         if !sides.is_loss(missing.len()) || self.has_mended.swap(true, Ordering::Relaxed) {
-            return BTreeSet::new();
+            return Ok(BTreeSet::new());
         }
         let (count, known, url) = (missing.len(), sides.known.len(), self.remote.url.as_str());
         warn!(
             count,
             known, url, "objects of the store are gone; they are written there again, and nothing is removed here"
         );
-        missing
+        Ok(missing)
+    }
+
+    /// Returns the files that one side lacks, if they are many, but for those that somebody has dealt with since.
+    async fn missing(
+        &self,
+        sides: &Arc<Sides>,
+        is_missing: fn(&Sides, &Name) -> bool,
+    ) -> Result<BTreeSet<Name>, SharedError> {
+        let count = sides.known.keys().filter(|name| is_missing(sides, name)).count();
+        if !sides.is_loss(count) {
+            return Ok(BTreeSet::new());
+        }
+        let (local, sides) = (self.local.clone(), Arc::clone(sides));
+        blocking(move || {
+            let missing = sides.known.iter().filter(|(name, _)| is_missing(&sides, name));
+            let still = missing.filter(|(name, known)| local.known(name).as_ref() == Some(known));
+            Ok(still.map(|(name, _)| name.clone()).collect())
+        })
+        .await
     }
 
     /// Waits until no other process of this host compares.
@@ -333,9 +359,10 @@ impl Shared {
     }
 }
 
-/// Decides whose word counts about a file.
-fn right(name: &Name, is_ours: impl Fn(&str) -> bool) -> Right {
+/// Decides whose word counts about a file. What a host has just written that has lost the sync is a late word.
+fn right(name: &Name, is_noted: bool, is_ours: impl Fn(&str) -> bool) -> Right {
     match (name.sync().is_some_and(is_ours), name.group().writer) {
+        (false, Writer::Owner) if is_noted && name.is_written_again() => Right::Late,
         (false, _) => Right::None,
         (true, Writer::Anybody) => Right::First,
         (true, Writer::Owner) => Right::Alone,
@@ -345,25 +372,9 @@ fn right(name: &Name, is_ours: impl Fn(&str) -> bool) -> Right {
 /// Decides whose word counts about a file that was just written here: ours, unless it is for the host of a sync to write, and
 /// that is another one.
 fn right_to_say(name: &Name, is_ours: impl Fn(&str) -> bool) -> Right {
-    let is_theirs = name.sync().is_some_and(|sync| !is_ours(sync));
-    if is_theirs && name.group().writer == Writer::Owner { Right::None } else { Right::First }
-}
-
-/// Notes that were taken to be dealt with. What is left of them when this is dropped is noted again, so that nothing is
-/// forgotten because of an error, or because the caller did not wait.
-struct Drained<'a> {
-    notes: &'a Notes,
-    paths: BTreeSet<PathBuf>,
-}
-
-impl<'a> Drained<'a> {
-    fn of(notes: &'a Notes) -> Self {
-        Self { notes, paths: notes.take() }
-    }
-}
-
-impl Drop for Drained<'_> {
-    fn drop(&mut self) {
-        self.notes.put_back(mem::take(&mut self.paths));
+    match (name.sync().is_some_and(|sync| !is_ours(sync)), name.group().writer) {
+        (true, Writer::Owner) if name.is_written_again() => Right::Late,
+        (true, Writer::Owner) => Right::None,
+        (false, _) | (_, Writer::Anybody) => Right::First,
     }
 }

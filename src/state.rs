@@ -21,7 +21,7 @@ use std::time::Duration;
 use gatewright_engine::text::hex;
 
 use crate::basics::private::{above, no_link, try_lock, write_whole};
-use notes::Notes;
+use notes::{Notes, UnderWay};
 
 /// The mode of the state folder and those in it: for their owner alone.
 const PRIVATE: u32 = 0o700;
@@ -88,6 +88,12 @@ impl State {
         }
     }
 
+    /// Says that a file below the folder, or all in a folder, is being changed until the result is dropped; it is to be noted
+    /// before that. A file that is missing was removed on purpose where this is said.
+    pub(crate) fn changing(&self, path: impl AsRef<Path>) -> Option<UnderWay<'_>> {
+        self.notes.as_ref().map(|notes| notes.under_way(self.path(path)))
+    }
+
     /// Returns a path below the folder.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.folder.join(path)
@@ -128,6 +134,12 @@ impl State {
     /// Makes sure that nobody else compares the folder with the object store; `None` if somebody does.
     pub(crate) fn try_lock_shared(&self) -> Result<Option<Lock>, StateError> {
         self.try_lock(&self.path("shared.lock"))
+    }
+
+    /// Makes sure that nobody else makes one of the shared files alike, of those that have a number in common; `None` if
+    /// somebody does.
+    pub(crate) fn try_lock_files(&self, number: u8) -> Result<Option<Lock>, StateError> {
+        self.try_lock(&self.path(format!("shared/locks/{number:02x}")))
     }
 
     fn try_lock(&self, path: &Path) -> Result<Option<Lock>, StateError> {
@@ -200,6 +212,7 @@ impl State {
 
     /// Removes a file below the folder; one that is not there is no error.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<(), StateError> {
+        let _changing = self.changing(&path);
         let removed = self.remove_unnoted(&path);
         self.touched(path);
         removed
@@ -218,6 +231,7 @@ impl State {
     /// file goes.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), StateError> {
         let (from, to) = (self.path(from), self.path(to));
+        let _changing = self.changing(&from);
         let renamed = no_link(&self.folder, &from).and_then(|()| no_link(&self.folder, &to)).and_then(|()| {
             if to.exists() {
                 return fs::remove_file(&from);

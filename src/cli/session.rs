@@ -190,13 +190,13 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Has what is known of clusters with another name go on under it. Beside a daemon that does not know that name yet
+    /// Has what is known of clusters with another name go on under it; of several hosts, the daemons do so. Beside a daemon that does not know that name yet
     /// nothing can be done: its rounds are those of the old one.
     fn carry_over(&self) -> Result<(), Failure> {
-        let open = renamed::open(&self.config, &self.state);
+        let open = renamed::open(&self.config, &self.state, |_| self.config.settings.hosts.is_none());
         let Some((new, old)) = open.first() else { return Ok(()) };
         match self.state.lock() {
-            Ok(_lock) => renamed::carry_over(&self.config, &self.state, self.context.clock.now())
+            Ok(_lock) => renamed::carry_over(&self.config, &self.state, self.context.clock.now(), |_| true)
                 .map_err(|error| Failure::of(&error).hint(error.hint())),
             Err(error @ StateError::Locked(..)) => {
                 let failure = Failure::of(&error);
@@ -252,7 +252,16 @@ impl<'a> Session<'a> {
 
     /// Makes sure that no other host looks after a sync; waits for one that does.
     pub(super) fn hold(&self, sync: &str) -> Result<(), Failure> {
-        self.others.hold(sync, self.runtime(), &self.stop)
+        self.others.hold(sync, self.runtime(), &self.stop)?;
+        if self.config.settings.hosts.is_none() {
+            return Ok(());
+        }
+        // The host that gets it back may not have read that name yet.
+        let Some((new, old)) = renamed::open(&self.config, &self.state, |of| of == sync).pop() else { return Ok(()) };
+        let message = format!("sync {sync:?} knows cluster {new:?} by its old name {old:?}; nothing was changed");
+        let hint = "have the daemons of all hosts read the config file with the new name; the one that looks after the sync \
+                    goes on with it";
+        Err(Failure { code: EXIT_FAILED, message, hint: Some(hint.to_owned()) })
     }
 
     /// Returns a cluster of the config file as what changes something for a sync has it.

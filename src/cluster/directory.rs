@@ -156,9 +156,10 @@ impl Cluster for DirectoryCluster {
         self.work(action, move |root| records::write(&root, &name, &data, over.as_deref())).await
     }
 
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
-        let (action, name) = (format!("delete the record {name:?}"), name.to_owned());
-        self.work(action, move |root| records::delete(&root, &name)).await
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
+        let action = format!("delete the record {name:?}");
+        let (name, over) = (name.to_owned(), over.map(str::to_owned));
+        self.work(action, move |root| records::delete(&root, &name, over.as_deref())).await
     }
 
     fn has_health(&self) -> bool {
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(cluster.get(&kind, service("edge", 80).id()).await.ok(), Some(None));
         assert_eq!(cluster.read_record("r").await.ok(), Some(None));
         assert!(cluster.delete(&kind, service("edge", 80).id(), "a", "b").await.is_ok());
-        assert!(cluster.delete_record("r").await.is_ok());
+        assert!(cluster.delete_record("r", None).await.is_ok());
         let dry_run = cluster.apply(&service("edge", 80), &Precondition::Absent, Mode::DryRun).await;
         assert_eq!(dry_run.ok().map(|live| live.object), Some(service("edge", 80)));
         assert!(!cluster.root.exists(), "reading makes nothing");
@@ -324,7 +325,10 @@ mod tests {
         assert_eq!(reason(write("3", Some(&first)).await), Some(Reason::Conflict));
         let read = cluster.read_record("gatewright.x").await.expect("it can be read");
         assert_eq!(read, Some(Record { data: data("2"), version: second.clone() }));
-        assert!(cluster.delete_record("gatewright.x").await.is_ok());
+        assert_eq!(reason(cluster.delete_record("gatewright.x", Some(&first)).await), Some(Reason::Conflict));
+        for over in [Some(second.as_str()), Some(&second), None] {
+            assert!(cluster.delete_record("gatewright.x", over).await.is_ok());
+        }
         assert_eq!(reason(write("4", Some(&second)).await), Some(Reason::Conflict));
         assert_eq!(reason(cluster.write_record("../x", &data("1"), None).await), Some(Reason::Invalid));
     }

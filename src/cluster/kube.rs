@@ -172,8 +172,8 @@ impl Cluster for KubeCluster {
         records::write(&self.transport, name, data, over).await
     }
 
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
-        records::delete(&self.transport, name).await
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
+        records::delete(&self.transport, name, over).await
     }
 
     async fn may_apply(&self, kinds: &BTreeSet<Gvk>, namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {

@@ -313,8 +313,15 @@ impl Cluster for SimulatedCluster {
         written.await?.map_err(|refusal| refused("write a record", refusal))
     }
 
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
-        self.ask(Verb::Delete, "delete a record", |state| drop(state.records.remove(name))).await
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
+        let deleted = self.ask(Verb::Delete, "delete a record", |state| {
+            if state.records.get(name).is_some_and(|record| over.is_some_and(|over| record.version != over)) {
+                return Err(Refusal::Conflict);
+            }
+            state.records.remove(name);
+            Ok(())
+        });
+        deleted.await?.map_err(|refusal| refused("delete a record", refusal))
     }
 
     async fn probe(&self) -> Result<(), ClusterError> {

@@ -149,7 +149,8 @@ impl Prepared {
 
     pub(super) fn start(self, shared: &Arc<Shared>) -> Generation {
         // Without it nothing is deleted in the first round of the new name, and the next start goes on with it.
-        if let Err(error) = renamed::carry_over(&self.config, &shared.state, shared.clock.now()) {
+        let is_ours = |sync: &str| !shared.hosts.is_one_of_several() || self.running.contains(sync);
+        if let Err(error) = renamed::carry_over(&self.config, &shared.state, shared.clock.now(), is_ours) {
             error!(error = %Chain(&error), hint = error.hint(), "a cluster has another name");
         }
         fleet::warn_of_abandoned(&self.config, &shared.state);

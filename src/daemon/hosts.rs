@@ -2,15 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use gatewright_engine::error::Chain;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use super::{DaemonError, Host};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::hosts::{self, Fenced, Share};
+use crate::process::service::{Signal, Signals};
 use crate::state::State;
+
+/// The status of a daemon that cannot know who the other hosts are.
+const WAITS: &str = "waits for the management cluster";
 
 /// The part of a daemon among several; alone it has all.
 #[derive(Clone, Default)]
@@ -22,9 +29,60 @@ pub(super) struct Keeping {
     stop: CancellationToken,
 }
 
+/// The interval between two tries to join the others.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The end of the wait for the others.
+pub(super) enum Met {
+    /// This host is one of them; whether the configuration is to be read again.
+    Joined(Hosts, Keeping, bool),
+    /// A signal has asked for the end.
+    Stopped,
+}
+
 impl Hosts {
-    /// Joins the others, if there are any.
-    pub(super) async fn join(config: &Config, state: &State, host: &Host) -> Result<(Self, Keeping), DaemonError> {
+    /// Joins the others, if there are any; waits for the management cluster where that does not answer.
+    pub(super) async fn meet(
+        config: &Config,
+        state: &State,
+        host: &Host,
+        signals: &mut Signals,
+    ) -> Result<Met, DaemonError> {
+        let (mut is_told, mut is_to_reload) = (false, false);
+        loop {
+            let pause = if is_told { AGAIN } else { Duration::ZERO };
+            let joined = async {
+                tokio::time::sleep(pause).await;
+                Self::join(config, state, host).await
+            };
+            let joined = tokio::select! {
+                biased;
+                signal = signals.next() => match signal {
+                    Signal::Stop => return Ok(Met::Stopped),
+                    Signal::Reload => {
+                        warn!("the configuration is read again once the management cluster answers");
+                        host.notifier.reloading();
+                        host.notifier.ready(WAITS);
+                        is_to_reload = true;
+                        continue;
+                    }
+                },
+                joined = joined => joined,
+            };
+            match joined {
+                Err(DaemonError::Hosts(error)) if error.is_passing() => {
+                    if !is_told {
+                        warn!(error = %Chain(&error), hint = error.hint(), "{WAITS}; nothing is done before it answers");
+                        host.notifier.ready(WAITS);
+                        is_told = true;
+                    }
+                }
+                joined => return joined.map(|(hosts, keeping)| Met::Joined(hosts, keeping, is_to_reload)),
+            }
+        }
+    }
+
+    async fn join(config: &Config, state: &State, host: &Host) -> Result<(Self, Keeping), DaemonError> {
         let stop = CancellationToken::new();
         let Some(settings) = &config.settings.hosts else {
             return Ok((Self::default(), Keeping { task: None, stop }));

@@ -27,12 +27,18 @@ pub(crate) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
 }
 
 /// Keeps what is kept of a cluster under another name, the approvals that still count included.
-pub(crate) fn rename_cluster(state: &State, (old, new): (&str, &str), now: Timestamp) -> Result<(), StateError> {
-    for approval in given(state, now).into_iter().filter(|approval| approval.cluster == old) {
+pub(crate) fn rename_cluster(
+    state: &State,
+    (old, new): (&str, &str),
+    now: Timestamp,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<(), StateError> {
+    let is_of = |approval: &Approval| approval.cluster == old && is_meant(&approval.sync);
+    for approval in given(state, now).into_iter().filter(is_of) {
         let token = approval.token.clone();
         GIVEN.write(state, &[&token], &Approval { cluster: new.to_owned(), ..approval })?;
     }
-    ASKED.rename(state, (old, new))
+    ASKED.rename(state, (old, new), is_meant)
 }
 
 /// The approvals, by token.

@@ -122,6 +122,7 @@ impl Archive {
         }
         let folder = self.vault.state.path(runs::FOLDER);
         let limits = (self.settings.keep.0, self.settings.max_bytes.0);
+        let _changing = self.vault.state.changing(&folder);
         let deleted = runs::expire(&folder, now, limits, &lock(&self.active));
         for run in &deleted {
             self.vault.state.touched(run);

@@ -82,15 +82,20 @@ pub(crate) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     COMPARED.forget(state, cluster)
 }
 
-/// Tells whether there is a last report of a cluster.
-pub(crate) fn knows(state: &State, cluster: &str) -> bool {
-    LAST.knows(state, cluster)
+/// Tells whether there is a last report of some syncs on a cluster.
+pub(crate) fn knows(state: &State, cluster: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+    LAST.knows(state, cluster, is_meant)
 }
 
-/// Keeps what is kept of a cluster under another name, in the last reports, too.
-pub(crate) fn rename_cluster(state: &State, (old, new): (&str, &str)) -> Result<(), StateError> {
-    COMPARED.rename(state, (old, new))?;
-    for (sync, _) in LAST.targets(state).into_iter().filter(|(_, cluster)| cluster == old) {
+/// Keeps what is kept of a cluster for some syncs under another name, in the last reports, too.
+pub(crate) fn rename_cluster(
+    state: &State,
+    (old, new): (&str, &str),
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<(), StateError> {
+    COMPARED.rename(state, (old, new), &is_meant)?;
+    let is_of = |(sync, cluster): &(String, String)| cluster == old && is_meant(sync);
+    for (sync, _) in LAST.targets(state).into_iter().filter(is_of) {
         if let Some(mut last) = LAST.read(state, &[&sync, old])
             && LAST.read(state, &[&sync, new]).is_none()
         {
@@ -332,6 +337,7 @@ fn expire(state: &State, settings: &Settings<'_>, now: Timestamp) {
     let sizes = reports.iter().rev().map(|(stem, (bytes, _))| (stem.as_str(), *bytes));
     for stem in expired(sizes, now, (settings.keep, settings.max_bytes)) {
         for file in &reports[stem].1 {
+            let _changing = state.changing(file);
             drop(fs::remove_file(file));
             state.touched(file);
         }

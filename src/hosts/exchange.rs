@@ -1,5 +1,6 @@
 //! What this host knows and what others know, brought together again and again.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tracing::{info, warn};
 use super::fence::Held;
 use crate::basics::clock::Clock;
 use crate::basics::lock::lock;
-use crate::shared::Shared;
+use crate::shared::{Shared, SharedError};
 
 /// The interval between two looks at the store.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -97,15 +98,33 @@ impl Exchange {
         !self.is_good() && *lock(&self.good) + time < self.clock.uptime()
     }
 
-    /// Has others know what this host has written, if that can be done in a time; tells whether they do.
-    pub(super) async fn flush(&self, limit: Duration) -> bool {
-        match timeout(limit, self.shared.flush(|sync| self.held.holds(sync))).await {
-            Ok(Ok(())) => true,
-            Ok(Err(error)) => {
-                warn!(error = %Chain(&error), "other hosts do not know yet what this one has written");
-                false
-            }
-            Err(_) => false,
+    /// Has others know what this host has written, as far as that can be done in a time.
+    pub(super) async fn flush_all(&self, limit: Duration) {
+        if let Ok(Err(error)) = timeout(limit, self.shared.flush(|sync| self.held.holds(sync))).await {
+            warn!(error = %Chain(&error), hint = error.hint(), "other hosts do not know yet what this one has written");
         }
+    }
+
+    /// Has others know what this host has written, if that can be done in a time; returns those of some syncs of which they
+    /// know all.
+    pub(super) async fn flush(&self, syncs: &BTreeSet<String>, limit: Duration) -> BTreeSet<String> {
+        let mut known = BTreeSet::new();
+        let all = async {
+            for sync in syncs {
+                match self.shared.flush_for(sync, |sync| self.held.holds(sync)).await {
+                    Ok(()) => drop(known.insert(sync.clone())),
+                    Err(error) => {
+                        let hint = error.hint();
+                        warn!(sync, error = %Chain(&error), hint, "other hosts do not know yet what this one has written");
+                        // What is too large keeps its own sync alone.
+                        if !matches!(error, SharedError::TooLarge { .. }) {
+                            return;
+                        }
+                    }
+                }
+            }
+        };
+        drop(timeout(limit, all).await);
+        known
     }
 }

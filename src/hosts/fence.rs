@@ -128,11 +128,11 @@ impl Fence {
     /// with them.
     pub(super) async fn pass(&self, action: &str) -> Result<(), ClusterError> {
         self.check(action)?;
-        self.shared.flush(|sync| self.held.holds(sync)).await.map_err(|error| ClusterError {
-            action: action.to_owned(),
-            reason: Reason::Other,
-            hint: Some("nothing is changed that other hosts could not go on with; see hosts.store".to_owned()),
-            source: Box::new(error),
+        let flushed = self.shared.flush_for(&self.sync, |sync| self.held.holds(sync)).await;
+        flushed.map_err(|error| {
+            let hint = || "nothing is changed that other hosts could not go on with; see hosts.store".to_owned();
+            let (action, hint) = (action.to_owned(), Some(error.hint().unwrap_or_else(hint)));
+            ClusterError { action, reason: Reason::Other, hint, source: Box::new(error) }
         })?;
         self.check(action)
     }

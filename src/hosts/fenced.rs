@@ -107,9 +107,9 @@ impl Cluster for Fenced {
         self.inner.write_record(name, data, over).await
     }
 
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
         self.pass(Mode::Real, || format!("delete the record {name:?}")).await?;
-        self.inner.delete_record(name).await
+        self.inner.delete_record(name, over).await
     }
 
     async fn may_apply(&self, kinds: &BTreeSet<Gvk>, namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {

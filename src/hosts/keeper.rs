@@ -85,7 +85,7 @@ impl Share {
     /// Has others know what this host has written.
     pub(crate) async fn flush(&self) {
         if let Err(error) = self.shared.flush(|sync| self.held.holds(sync)).await {
-            warn!(error = %Chain(&error), "other hosts do not know yet what this one has written");
+            warn!(error = %Chain(&error), hint = error.hint(), "other hosts do not know yet what this one has written");
         }
     }
 }
@@ -160,7 +160,7 @@ impl Keeper {
     pub(crate) async fn leave(&mut self) {
         self.wanted.send_replace(BTreeSet::new());
         let limit = self.membership.terms.duration;
-        self.exchange.flush(limit).await;
+        self.exchange.flush_all(limit).await;
         if !matches!(timeout(limit, self.membership.leave()).await, Ok(Ok(()))) {
             warn!("the Leases of this host could not be given back; others take its syncs when they have run out");
         }
@@ -193,6 +193,7 @@ impl Keeper {
             }
         }
         self.begin_rounds();
+        self.membership.tidy().await;
         Ok(())
     }
 
@@ -263,9 +264,10 @@ impl Keeper {
             return Ok(());
         }
         // What was taken and not begun with has nothing that others would have to know.
-        let is_known = self.exchange.flush(self.membership.terms.duration / 6).await || self.is_store_lost();
+        let syncs = ended.iter().map(|(sync, _)| sync.clone()).collect();
+        let known = self.exchange.flush(&syncs, self.membership.terms.duration / 6).await;
         for (sync, to) in ended {
-            if self.taken.remove(&sync).is_some() || is_known {
+            if self.taken.remove(&sync).is_some() || known.contains(&sync) || self.is_store_lost() {
                 self.membership.give(&sync, &to).await?;
             }
         }

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::text::hex;
 use jiff::SignedDuration;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::fence::Held;
 use super::view::{GROUP, HOST, Kind, SYNCS, View, WANTED_BY};
@@ -20,6 +21,9 @@ use crate::cluster::{ClusterError, Reason};
 
 /// The clock of a host that is further off deletes nothing that is too old by it.
 const MOST_APART: SignedDuration = SignedDuration::from_mins(10);
+
+/// The time after which the Lease of a host or command without a sign of life is deleted.
+const DEAD_FOR: Duration = Duration::from_hours(24);
 
 /// The terms of a group of hosts, as one process has them.
 #[derive(Clone)]
@@ -238,6 +242,23 @@ impl Membership {
         // Not before: whoever could not make one again is not to believe for long that it still has the sync.
         self.held.looked(asked);
         Ok(())
+    }
+
+    /// Deletes the Lease of a host or command that has been dead for a day, unless somebody writes it at this moment; one at a
+    /// time. Whoever has slept for so long begins again under another identity.
+    pub(super) async fn tidy(&mut self) {
+        let now = self.terms.clock.uptime();
+        let Some(dead) = self.view.dead_for(DEAD_FOR, now).filter(|dead| dead.holder != self.identity).cloned() else {
+            return;
+        };
+        match self.terms.leases.delete(&dead).await {
+            Ok(()) => info!(
+                lease = dead.name,
+                holder = dead.holder,
+                "a Lease was deleted whose holder has been gone for a day"
+            ),
+            Err(error) => debug!(lease = dead.name, error = %Chain(&error), "a Lease was not deleted"),
+        }
     }
 
     /// Tells whether nobody who lives looks after a sync.

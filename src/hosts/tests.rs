@@ -153,6 +153,46 @@ fn a_lease_that_is_deleted_makes_nothing_free_and_one_that_lasts_for_ever_does()
 }
 
 #[test]
+fn the_lease_of_who_has_been_dead_for_a_day_is_deleted_and_no_other() {
+    simulate(async {
+        let mut world = World::new(5, 0);
+        let lease = |name: &str, holder: &str, renewed: i64| Lease {
+            name: format!("test.{name}"),
+            holder: holder.to_owned(),
+            renewed: Timestamp::from_second(renewed).ok(),
+            seconds: 6,
+            ..Lease::default()
+        };
+        for (name, holder) in
+            [("command.1", "c_1"), ("host.old", "old_1"), ("host.named", "named_1"), ("host.a", "a_1")]
+        {
+            world.puts(lease(name, holder, 1));
+        }
+        world.puts(lease("sync.red", "named_1", 1));
+        let mut membership = Membership::new(world.terms("host-0", &Arc::default()), Kind::Host, None);
+        membership.look().await.expect("it answers");
+        for (hours, expected) in [(23, 5), (2, 4), (0, 3), (0, 3)] {
+            sleep(Duration::from_hours(hours)).await;
+            // One has lived all the time, by a clock that is wrong; the others say nothing.
+            world.puts(lease("host.a", "a_1", -hours.cast_signed()));
+            membership.look().await.expect("it answers");
+            membership.tidy().await;
+            let left = world.puts(lease("host.a", "a_1", -100));
+            assert_eq!(left.len(), expected, "{left:?}");
+        }
+        let left = world.puts(lease("host.a", "a_1", 1));
+        assert_eq!(left, ["test.host.a", "test.host.named", "test.sync.red"].map(str::to_owned).into());
+        // It is renewed after it was seen for the last time.
+        world.puts(lease("host.old", "old_2", 1));
+        membership.look().await.expect("it answers");
+        sleep(Duration::from_hours(25)).await;
+        world.puts(lease("host.old", "old_2", 2));
+        membership.tidy().await;
+        assert!(world.puts(lease("host.a", "a_1", 2)).contains("test.host.old"));
+    });
+}
+
+#[test]
 fn only_the_last_daemon_in_this_very_folder_is_known_to_have_ended() {
     struct Named(&'static str);
     impl Clock for Named {

@@ -163,6 +163,16 @@ impl View {
         self.members.iter().filter_map(of).map(|(member, lease)| (lease.holder.as_str(), member)).collect()
     }
 
+    /// Returns a Lease of a host or command that is certainly dead: for so long no sign of life of it was seen by our clock,
+    /// and no sync names it.
+    pub(super) fn dead_for(&self, time: Duration, now: Duration) -> Option<&Lease> {
+        let is_named = |holder: &str| self.syncs.values().any(|lease| lease.holder == holder);
+        let is_silent = |holder: &str| {
+            self.changes.get(holder).is_some_and(|change| now >= change.at + time && now >= change.at + change.counts)
+        };
+        self.members.values().find(|lease| is_silent(&lease.holder) && !is_named(&lease.holder))
+    }
+
     /// Returns who looks after a sync, dead or alive; empty: nobody.
     pub(super) fn holder(&self, sync: &str) -> &str {
         let last = || self.holders.get(sync);

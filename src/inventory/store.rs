@@ -242,7 +242,7 @@ impl Store {
         }
         let version = cluster.write_record(&head_name(sync), &head, self.version.as_deref()).await?;
         for digest in &former {
-            cluster.delete_record(&shard_name(sync, digest)).await?;
+            cluster.delete_record(&shard_name(sync, digest), None).await?;
         }
         self.version = Some(version);
         self.shards = encoded.shards.keys().cloned().collect();
@@ -266,9 +266,10 @@ pub async fn remove(cluster: &dyn Cluster, sync: &str, mut store: Store) -> Resu
     let empty = Inventory { entries: BTreeMap::new(), ..store.inventory.clone() };
     store.save(cluster, sync, &empty).await?;
     for digest in store.shards.iter().chain(&store.former) {
-        cluster.delete_record(&shard_name(sync, digest)).await?;
+        cluster.delete_record(&shard_name(sync, digest), None).await?;
     }
-    cluster.delete_record(&head_name(sync)).await
+    // Not one that somebody has written since.
+    cluster.delete_record(&head_name(sync), store.version.as_deref()).await
 }
 
 /// A shard is named after its content, so one that is there already is the right one, unless somebody has changed it.

@@ -136,6 +136,10 @@ impl SharedError {
                 Some("Make the folder, or mount it, and let this user write there.".to_owned())
             }
             Self::Unused { .. } => Some("Start the daemon on one of the hosts first, or mend hosts.store.url.".to_owned()),
+            Self::TooLarge { object, .. } => Some(format!(
+                "Nothing that needs it is changed. See what is in {object:?} in the state directory, and move it away; if it is \
+                 not there, it is in the store."
+            )),
             Self::OtherInstallation { .. } => {
                 Some("Give each installation a bucket or prefix of its own, and all hosts of one the same id.".to_owned())
             }

@@ -126,6 +126,15 @@ impl Name {
         GROUPS.iter().find(|group| Some(group.folder) == folder).unwrap_or(&GROUPS[0])
     }
 
+    /// Tells whether the file may be written again by every host that looks after the sync: others are named after one
+    /// round, which nobody else has.
+    pub(super) fn is_written_again(&self) -> bool {
+        match self.group().form {
+            Form::Sync | Form::Target | Form::Set => true,
+            Form::Token | Form::Run | Form::Report => false,
+        }
+    }
+
     /// Returns the sync that the file belongs to, if it belongs to one.
     pub(super) fn sync(&self) -> Option<&str> {
         let first = self.0.split('/').nth(1)?;

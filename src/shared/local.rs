@@ -23,6 +23,9 @@ const KNOWN: &str = "shared/files";
 /// The folder of what has lost against the other side.
 const CONFLICTS: &str = "shared/conflicts";
 
+/// The time for which what has lost is kept, in seconds: that of records for undo, unless the settings say otherwise.
+const CONFLICTS_KEPT: i64 = 30 * 24 * 60 * 60;
+
 /// A file that was changed within this many seconds may change again and look the same: clocks of file systems are coarse.
 const RECENT: i64 = 2;
 
@@ -240,6 +243,26 @@ impl Local {
     /// Keeps what has lost aside; of each file the last.
     pub(super) fn keep_aside(&self, name: &Name, bytes: &[u8]) -> Result<(), SharedError> {
         Ok(self.state.write_unnoted(format!("{CONFLICTS}/{name}"), bytes)?)
+    }
+
+    /// Removes what was kept aside for long.
+    pub(super) fn expire_conflicts(&self) {
+        let oldest = SystemClock::new().now().as_second() - CONFLICTS_KEPT;
+        self.expire_below(&self.state.path(CONFLICTS), oldest);
+    }
+
+    fn expire_below(&self, folder: &Path, oldest: i64) {
+        for path in self.state.names(folder).iter().map(|name| folder.join(name)) {
+            match path.symlink_metadata() {
+                Ok(found) if found.is_dir() => {
+                    self.expire_below(&path, oldest);
+                    // One that is not empty stays.
+                    drop(fs::remove_dir(&path));
+                }
+                Ok(found) if found.mtime() < oldest => drop(fs::remove_file(&path)),
+                _ => {}
+            }
+        }
     }
 
     /// Returns what is known of a file. What cannot be read says nothing.

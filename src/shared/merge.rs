@@ -5,6 +5,9 @@
 pub(super) enum Right {
     /// The file is of a sync of another host, or of none: where both have changed, the store wins.
     None,
+    /// The file is of a sync of another host, and is written by who looks after it: a late word of ours counts only where
+    /// nobody has ever had the file.
+    Late,
     /// The file is of a sync of ours, and people write to it on any host: where both have changed, ours wins.
     First,
     /// The file is of a sync of ours, and is written by who looks after it: only our changes count.
@@ -41,6 +44,9 @@ pub(super) fn choose(base: Option<&str>, local: Option<&str>, store: Option<&str
             None => Choice::Forget,
         };
     }
+    if right == Right::Late && (base.is_some() || store.is_some()) {
+        return Choice::Take { is_conflict: local.is_some() && local != base };
+    }
     match (local == base, store == base) {
         (_, true) => Choice::Push { is_conflict: false },
         // Without a base there is nothing here that could be out of date: it is a host that has lost its files, or is new.
@@ -55,7 +61,7 @@ pub(super) fn choose(base: Option<&str>, local: Option<&str>, store: Option<&str
 mod tests {
     use super::*;
 
-    const RIGHTS: [Right; 3] = [Right::None, Right::First, Right::Alone];
+    const RIGHTS: [Right; 4] = [Right::None, Right::First, Right::Alone, Right::Late];
 
     fn of(letter: char) -> Option<&'static str> {
         match letter {
@@ -67,7 +73,7 @@ mod tests {
     }
 
     /// `versions` are what was, what is here and what is in the store; `-` is nothing.
-    fn check(versions: &str, expected: [Choice; 3]) {
+    fn check(versions: &str, expected: [Choice; 4]) {
         let letters: Vec<char> = versions.chars().collect();
         let [base, local, store] = letters[..] else { unreachable!("there are three versions") };
         let found = RIGHTS.map(|right| choose(of(base), of(local), of(store), right));
@@ -82,24 +88,24 @@ mod tests {
         const OVER: Choice = Choice::Push { is_conflict: true };
         const LOSE: Choice = Choice::Take { is_conflict: true };
         // Nothing was known.
-        check("---", [Nothing; 3]);
-        check("-a-", [PUSH; 3]);
-        check("--a", [TAKE; 3]);
-        check("-aa", [Note; 3]);
-        check("-ab", [LOSE, OVER, OVER]);
+        check("---", [Nothing; 4]);
+        check("-a-", [PUSH; 4]);
+        check("--a", [TAKE; 4]);
+        check("-aa", [Note; 4]);
+        check("-ab", [LOSE, OVER, OVER, LOSE]);
         // It was there.
-        check("aaa", [Nothing; 3]);
-        check("a--", [Forget; 3]);
-        check("abb", [Note; 3]);
+        check("aaa", [Nothing; 4]);
+        check("a--", [Forget; 4]);
+        check("abb", [Note; 4]);
         // One has changed.
-        check("aba", [PUSH; 3]);
-        check("a-a", [PUSH; 3]);
-        check("aab", [TAKE, TAKE, OVER]);
-        check("aa-", [TAKE, TAKE, PUSH]);
+        check("aba", [PUSH, PUSH, PUSH, LOSE]);
+        check("a-a", [PUSH, PUSH, PUSH, TAKE]);
+        check("aab", [TAKE, TAKE, OVER, TAKE]);
+        check("aa-", [TAKE, TAKE, PUSH, TAKE]);
         // Both have.
-        check("abc", [LOSE, OVER, OVER]);
-        check("ab-", [LOSE, PUSH, PUSH]);
-        check("a-b", [TAKE, OVER, OVER]);
+        check("abc", [LOSE, OVER, OVER, LOSE]);
+        check("ab-", [LOSE, PUSH, PUSH, LOSE]);
+        check("a-b", [TAKE, OVER, OVER, TAKE]);
     }
 
     #[test]

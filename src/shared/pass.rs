@@ -23,7 +23,12 @@ pub(super) enum Look {
     /// It is as it was: there is a condition to every write, which says if not.
     AsKnown,
     /// The store has listed it so, or has not listed it.
-    Listed(Option<ObjectMeta>),
+    Listed {
+        /// The object, if there is one.
+        meta: Option<ObjectMeta>,
+        /// The file as it was known before that.
+        known: Option<Box<Alike>>,
+    },
 }
 
 /// The way in which a file is dealt with.
@@ -31,8 +36,10 @@ pub(super) enum Look {
 pub(super) enum Way {
     /// By who has a right to it.
     Merge(Right),
-    /// It was lost here together with others, and comes back.
+    /// It was lost together with others, and comes back.
     Restore,
+    /// It is left as it is.
+    Leave,
 }
 
 /// The result for one file.
@@ -64,27 +71,36 @@ struct There {
     is_recent: bool,
 }
 
-/// Makes one file alike.
+/// Makes one file alike; whoever calls it holds its lock. `way` is asked before each try.
 pub(super) async fn one(
     local: &Local,
     remote: &Remote,
-    name: &Name,
-    look: Look,
-    way: Way,
+    (name, look): (&Name, &Look),
+    way: impl Fn() -> Way,
 ) -> Result<Outcome, SharedError> {
     let mut look = Some(look);
     for _ in 0..TRIES {
         let here = read(local, name, false).await?;
-        let base = here.known.clone().filter(|_| way != Way::Restore);
         let first = look.take();
+        let right = match way() {
+            Way::Merge(right) => Some(right),
+            Way::Restore => None,
+            Way::Leave => return Ok((Moved::Nothing, false)),
+        };
+        // It was made alike after it was listed, so that the listing says nothing of it any more.
+        if matches!(first, Some(Look::Listed { known, .. }) if known.as_deref() != here.known.as_ref()) {
+            return Ok((Moved::Nothing, false));
+        }
+        let base = here.known.clone().filter(|_| right.is_some());
+        let was = base.as_ref().map(|base| base.digest.as_str());
+        // A late word has to give way to what is there now, whatever was known of it.
+        let first = first.filter(|_| right != Some(Right::Late) || here.digest.as_deref() == was);
         let is_assumed = matches!(first, Some(Look::AsKnown));
         let Some(there) = there(remote, name, first, base.as_ref()).await? else {
             warn!(file = %name, most = MOST_BYTES, "an object of the store is too large, and is left alone");
             return Ok((Moved::Refused, false));
         };
-        let right = if let Way::Merge(right) = way { right } else { Right::None };
-        let was = base.as_ref().map(|base| base.digest.as_str());
-        let choice = choose(was, here.digest.as_deref(), there.digest.as_deref(), right);
+        let choice = choose(was, here.digest.as_deref(), there.digest.as_deref(), right.unwrap_or(Right::None));
         let done = match choice {
             Choice::Nothing | Choice::Note | Choice::Forget => {
                 note(local, name, &here, &there, is_assumed).await?;
@@ -117,7 +133,7 @@ async fn read(local: &Local, name: &Name, is_needed: bool) -> Result<Here, Share
 async fn there(
     remote: &Remote,
     name: &Name,
-    look: Option<Look>,
+    look: Option<&Look>,
     known: Option<&Alike>,
 ) -> Result<Option<There>, SharedError> {
     let as_known = |known: &Alike| There {
@@ -129,9 +145,9 @@ async fn there(
     let none = || There { digest: None, bytes: Vec::new(), version: None, is_recent: false };
     match look {
         Some(Look::AsKnown) => return Ok(Some(known.map_or_else(none, as_known))),
-        Some(Look::Listed(None)) => return Ok(Some(none())),
-        Some(Look::Listed(Some(meta))) => {
-            if let Some(known) = known.filter(|known| known.is(&meta)) {
+        Some(Look::Listed { meta: None, .. }) => return Ok(Some(none())),
+        Some(Look::Listed { meta: Some(meta), .. }) => {
+            if let Some(known) = known.filter(|known| known.is(meta)) {
                 return Ok(Some(as_known(known)));
             }
             if meta.size > MOST_BYTES {

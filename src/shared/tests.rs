@@ -1,8 +1,10 @@
 //! Hosts with folders of their own, and the store that they share.
 
 mod hostile;
+mod interleaved;
 mod property;
 mod servers;
+mod slow;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +19,7 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 use tempfile::TempDir;
 
 use super::*;
+use crate::basics::lock::lock;
 use crate::history::archive::record::Intent;
 use crate::history::archive::{self, About, Archive};
 
@@ -105,7 +108,7 @@ async fn another_host_gets_what_one_has_written_and_loses_what_it_has_removed() 
     assert_eq!(b.files(), a.files());
     assert_eq!(b.state.installation().ok(), a.state.installation().ok(), "the second host joins the first");
     assert_eq!((b.read("known/edge/west.json"), b.read("rollouts/edge.lock")), (None, None));
-    assert!(b.state.notes().is_some_and(|notes| notes.take().iter().all(|path| !path.ends_with("t1.json"))));
+    assert!(b.state.notes().is_some_and(|notes| notes.all().keys().all(|path| !path.ends_with("t1.json"))));
 
     b.state.remove("approvals/t1.json").expect("it is removed");
     fs::remove_dir_all(b.state.path("undo/20261120T100000.000Z-edge")).expect("a test may");
@@ -240,16 +243,35 @@ async fn a_host_that_has_lost_its_files_gets_them_back() {
     assert_eq!(again.files(), files);
     // All that it had.
     fs::remove_dir_all(&a).expect("a test may");
-    let again = Host::in_folder(&a, &store);
+    let mut again = Host::in_folder(&a, &store);
     assert_eq!(again.synchronize().await, Synchronized { taken: 12, ..Synchronized::default() });
     assert_eq!(again.files(), files);
-    // Those that were removed through the state were meant to be.
+    // Those that were removed through the state, by who looks after the sync, were meant to be.
+    again.syncs.insert("edge".to_owned());
     for number in 0..11 {
         again.state.remove(format!("status/edge/c{number}.json")).expect("it is removed");
     }
     assert_eq!(again.synchronize().await, Synchronized { deleted: 11, ..Synchronized::default() });
     let second = Host::in_folder(&b, &store);
     assert_eq!(second.synchronize().await.taken, 1);
+}
+
+#[tokio::test]
+async fn what_was_kept_aside_for_a_month_goes_once_the_time_is_known() {
+    let (_folder, [a, _, store]) = folders();
+    let host = Host::in_folder(&a, &store);
+    let (old, new) = ("shared/conflicts/status/edge/west.json", "shared/conflicts/suspended/edge.json");
+    for (name, days) in [(old, 31), (new, 29)] {
+        fs::create_dir_all(a.join(name).parent().expect("it is in a folder")).expect("a test may");
+        let file = fs::File::create(a.join(name)).expect("a test may");
+        let now = file.metadata().and_then(|found| found.modified()).expect("it has a time");
+        file.set_modified(now - Duration::from_secs(days * 24 * 60 * 60)).expect("a test may");
+    }
+    host.synchronize().await;
+    assert!(a.join(old).exists(), "nobody has said that this is the time");
+    host.state.notes().expect("it notes").knows_time(true);
+    host.synchronize().await;
+    assert!(!a.join(old).exists() && !a.join("shared/conflicts/status").exists() && a.join(new).exists());
 }
 
 #[tokio::test]
@@ -271,18 +293,30 @@ async fn a_folder_of_reports_may_lie_elsewhere() {
 }
 
 #[tokio::test]
-async fn two_processes_of_a_host_take_turns() {
+async fn two_processes_of_a_host_take_turns_at_a_file_and_at_all_of_them() {
     let (_folder, [a, b, store]) = folders();
     let (daemon, command) = (Host::in_folder(&a, &store), Host::in_folder(&a, &store));
-    let lock = daemon.state.try_lock_shared().expect("it can be locked").expect("nobody holds it");
     command.write("approvals/t1.json", "1");
+    let name = Name::parse("approvals/t1.json").expect("it is one");
+    let locks = [
+        daemon.state.try_lock_files(locks::number(&name)).expect("it can be locked"),
+        daemon.state.try_lock_shared().expect("it can be locked"),
+    ];
+    let [file, all] = locks.map(|lock| lock.expect("nobody holds it"));
     let mut flush = Box::pin(command.shared.flush(|_| true));
     for _ in 0..20 {
-        assert!(futures::poll!(&mut flush).is_pending(), "the other one is at it");
+        assert!(futures::poll!(&mut flush).is_pending(), "the other one is at this file");
         sleep(Duration::from_millis(5)).await;
     }
-    drop(lock);
+    drop(file);
     flush.await.expect("the store answers");
+    let mut exchange = Box::pin(command.shared.synchronize(|_| true));
+    for _ in 0..20 {
+        assert!(futures::poll!(&mut exchange).is_pending(), "the other one is at all files");
+        sleep(Duration::from_millis(5)).await;
+    }
+    drop(all);
+    exchange.await.expect("the store answers");
     assert_eq!(daemon.synchronize().await, Synchronized::default(), "the daemon knows what the command has pushed");
     assert_eq!(Host::in_folder(&b, &store).synchronize().await.taken, 1);
 }

@@ -51,14 +51,19 @@ impl<T> Store<T> {
 }
 
 impl<T> Store<T> {
-    /// Tells whether anything is kept of a cluster, whatever the sync.
-    pub(crate) fn knows(&self, state: &State, cluster: &str) -> bool {
-        self.targets(state).iter().any(|(_, name)| name == cluster)
+    /// Tells whether anything is kept of a cluster for some syncs.
+    pub(crate) fn knows(&self, state: &State, cluster: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.targets(state).iter().any(|(sync, name)| name == cluster && is_meant(sync))
     }
 
-    /// Keeps what is kept of a cluster under another name, whatever the sync. What is kept under that name already is newer.
-    pub(crate) fn rename(&self, state: &State, (old, new): (&str, &str)) -> Result<(), StateError> {
-        let of_cluster = self.targets(state).into_iter().filter(|(_, name)| name == old);
+    /// Keeps what is kept of a cluster for some syncs under another name. What is kept under that name already is newer.
+    pub(crate) fn rename(
+        &self,
+        state: &State,
+        (old, new): (&str, &str),
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<(), StateError> {
+        let of_cluster = self.targets(state).into_iter().filter(|(sync, name)| name == old && is_meant(sync));
         of_cluster
             .into_iter()
             .try_for_each(|(sync, _)| state.rename(self.path(&[&sync, old]), self.path(&[&sync, new])))

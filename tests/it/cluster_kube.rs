@@ -351,7 +351,7 @@ async fn records_are_compared_and_swapped() {
     let cluster = cluster(server.kubeconfig("admin"));
     let data = |text: &str| BTreeMap::from([("a".to_owned(), text.to_owned())]);
     assert_eq!(cluster.read_record("r").await.ok(), Some(None), "not even the namespace is there");
-    assert!(cluster.delete_record("r").await.is_ok());
+    assert!(cluster.delete_record("r", None).await.is_ok());
 
     let first = cluster.write_record("r", &data("1"), None).await.expect("nobody was here before");
     fails(cluster.write_record("r", &data("2"), None).await, Reason::Conflict, "already exists");
@@ -363,8 +363,10 @@ async fn records_are_compared_and_swapped() {
         ["get", "configmap", "-n", SYSTEM_NAMESPACE, "-l", "app.kubernetes.io/managed-by=gatewright", "-o", "name"];
     assert_eq!(server.kubectl_ok(&label), "configmap/r\n");
 
-    assert!(cluster.delete_record("r").await.is_ok());
-    assert!(cluster.delete_record("r").await.is_ok());
+    fails(cluster.delete_record("r", Some(&first)).await, Reason::Conflict, "");
+    assert!(cluster.read_record("r").await.is_ok_and(|found| found.is_some()), "somebody has written it since");
+    assert!(cluster.delete_record("r", Some(&second)).await.is_ok());
+    assert!(cluster.delete_record("r", Some(&second)).await.is_ok());
     fails(cluster.write_record("r", &data("4"), Some(&second)).await, Reason::Conflict, "");
     assert_eq!(cluster.read_record("r").await.ok(), Some(None), "an update creates nothing");
     // Of many who create it at once, one does.

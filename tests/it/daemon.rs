@@ -123,7 +123,7 @@ impl Daemon {
         Some(answer)
     }
 
-    fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.page("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.0 200"))
     }
 

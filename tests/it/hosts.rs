@@ -195,6 +195,30 @@ fn what_a_host_looked_after_that_is_lost_goes_on_elsewhere_and_nothing_of_it_com
 }
 
 #[test]
+fn a_host_that_starts_while_the_management_cluster_is_down_waits_and_goes_on_when_it_returns() {
+    let mut fleet = Fleet::new(&["host-a"]);
+    let host = &mut fleet.hosts[0];
+    for is_stopped in [true, false] {
+        host.proxy.answer(usize::MAX, |_| true, Answer::Silent);
+        host.start();
+        let daemon = host.daemon.as_mut().expect("it runs");
+        let is_told = |daemon: &Daemon| daemon.log_tail().contains("waits for the management cluster; nothing is done");
+        daemon.until("it says what it waits for", is_told);
+        assert!(!daemon.is_ready(), "it has nothing to show yet");
+        assert!(daemon.metric("gatewright_build_info", &[]).is_some(), "its pages are there");
+        if is_stopped {
+            daemon.stops_within(LIMIT / 4);
+            host.daemon = None;
+            std::fs::remove_file(host.desk.path("log")).expect("it is there");
+        }
+    }
+    assert_eq!(fleet.port("red"), "");
+    fleet.hosts[0].proxy.recovers();
+    fleet.until("it looks after all", || SYNCS.iter().all(|sync| fleet.port(sync) == "8080"));
+    assert!(fleet.hosts[0].daemon.as_ref().is_some_and(Daemon::is_ready));
+}
+
+#[test]
 fn approvals_undo_suspensions_and_reports_of_a_host_that_is_dead_count_on_the_others() {
     let mut fleet = Fleet::new(&["host-a", "host-b"]);
     fleet.start();

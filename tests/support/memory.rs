@@ -325,8 +325,11 @@ impl Cluster for MemoryCluster {
         })
     }
 
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
         self.answer(Verb::DeleteRecord, None, |state| {
+            if state.records.get(name).is_some_and(|record| over.is_some_and(|over| record.version != over)) {
+                return Err((Reason::Conflict, "somebody else has written it"));
+            }
             state.records.remove(name);
             Ok(())
         })
@@ -421,7 +424,8 @@ mod tests {
         let second = write(Some(&first)).await.expect("it is the one that was written");
         assert_eq!(reason(write(Some(&first)).await), Some(Reason::Conflict));
         assert_eq!(cluster.read_record("r").await.ok().flatten().map(|record| record.version), Some(second));
-        assert!(cluster.delete_record("r").await.is_ok());
+        assert_eq!(reason(cluster.delete_record("r", Some(&first)).await), Some(Reason::Conflict));
+        assert!(cluster.delete_record("r", None).await.is_ok());
         assert_eq!(cluster.read_record("r").await.ok(), Some(None));
     }
 }

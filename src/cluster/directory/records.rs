@@ -63,13 +63,17 @@ pub(super) fn write(
     Ok(digest(text.as_bytes()))
 }
 
-/// Deletes a record, whatever it says.
-pub(super) fn delete(root: &Path, name: &str) -> Result<(), Problem> {
+/// Deletes a record, of this version if that matters.
+pub(super) fn delete(root: &Path, name: &str, over: Option<&str>) -> Result<(), Problem> {
     let path = path_of(name)?;
     if file::read(root, &path)?.is_none() {
         return Ok(());
     }
     let _lock = lock(root)?;
+    let version = file::read(root, &path)?.map(|text| digest(text.as_bytes()));
+    if over.is_some() && version.is_some() && version.as_deref() != over {
+        return Err(Problem::Changed("its file is not the one that was read".to_owned()));
+    }
     file::delete(root, &path)
 }
 

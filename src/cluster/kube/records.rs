@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::FIELD_MANAGER;
 use http::Request;
-use kube::api::{DeleteParams, GetParams, ListParams, PostParams};
+use kube::api::{DeleteParams, GetParams, ListParams, PostParams, Preconditions};
 use kube::core::Request as Address;
 use kube::core::request::Error as BuildError;
 use serde_json::{Value, json};
@@ -74,9 +74,11 @@ pub(super) async fn write(
     }
 }
 
-/// Deletes a record, whatever it says.
-pub(super) async fn delete(transport: &Transport, name: &str) -> Result<(), ClusterError> {
-    match ask(transport, name, address().delete(name, &DeleteParams::default())).await {
+/// Deletes a record, of this version if that matters.
+pub(super) async fn delete(transport: &Transport, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
+    let preconditions = over.map(|over| Preconditions { uid: None, resource_version: Some(over.to_owned()) });
+    let params = DeleteParams { preconditions, ..DeleteParams::default() };
+    match ask(transport, name, address().delete(name, &params)).await {
         Ok(_) => Ok(()),
         Err(failure) if failure.misses(name) => Ok(()),
         Err(failure) => Err(failure.into_error(&attempt("delete", name))),

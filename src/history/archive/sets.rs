@@ -126,14 +126,15 @@ pub fn healthy(
     Ok(found)
 }
 
-/// Keeps the sets of a cluster under another name, whatever the sync, after those that are kept under it already. What cannot be
+/// Keeps the sets of a cluster for some syncs under another name, after those that are kept under it already. What cannot be
 /// read is told to `lost`, and is not among them.
 pub fn rename_cluster(
     vault: &Vault,
     (old, new): (&str, &str),
+    is_meant: impl Fn(&str) -> bool,
     lost: impl Fn(&str, &VaultError),
 ) -> Result<(), StateError> {
-    for sync in vault.state.names(FOLDER) {
+    for sync in vault.state.names(FOLDER).into_iter().filter(|sync| is_meant(sync)) {
         if exist(&vault.state, &sync, old)
             && let Err(error) = rename(vault, &sync, (old, new), |error| lost(&sync, error))
         {

@@ -210,6 +210,14 @@ impl World {
         Arc::new(Shared::open(&settings, state, &state.path("reports"), "test", true).expect("it is a folder"))
     }
 
+    /// Puts a Lease there, as its holder would, and returns the names of all.
+    pub(super) fn puts(&self, lease: Lease) -> BTreeSet<String> {
+        let (count, leases) = &mut *lock(&self.server.leases);
+        *count += 1;
+        leases.insert(lease.name.clone(), Lease { version: count.to_string(), ..lease });
+        leases.keys().cloned().collect()
+    }
+
     /// Starts a daemon: its Leases are kept, and what it should run it runs a moment later.
     pub(super) fn start(&mut self, index: usize) {
         let (name, is_cut) = (self.hosts[index].name.clone(), Arc::clone(&self.hosts[index].is_cut));

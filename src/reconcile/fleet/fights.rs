@@ -26,7 +26,7 @@ pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
 
 /// Keeps what is kept of a cluster under another name.
 pub(super) fn rename_cluster(state: &State, names: (&str, &str)) -> Result<(), StateError> {
-    FIGHTS.rename(state, names)
+    FIGHTS.rename(state, names, |_| true)
 }
 
 /// Returns what is remembered; without the file nothing is.

@@ -22,7 +22,7 @@ pub(super) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
 
 /// Keeps what is kept of a cluster under another name.
 pub(super) fn rename_cluster(state: &State, names: (&str, &str)) -> Result<(), StateError> {
-    KNOWN.rename(state, names)
+    KNOWN.rename(state, names, |_| true)
 }
 
 /// Returns what is known of a cluster from earlier rounds; nothing, now and then, so that everything is compared again.

@@ -199,8 +199,8 @@ impl Cluster for Swapped {
         self.inner.write_record(name, data, over).await
     }
 
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
-        self.inner.delete_record(name).await
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
+        self.inner.delete_record(name, over).await
     }
 
     fn has_health(&self) -> bool {

@@ -210,8 +210,8 @@ impl Cluster for Mortal {
         self.effect(Effect::WriteRecord(name.to_owned()), self.inner.write_record(name, data, over)).await
     }
 
-    async fn delete_record(&self, name: &str) -> Result<(), ClusterError> {
-        self.effect(Effect::DeleteRecord(name.to_owned()), self.inner.delete_record(name)).await
+    async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
+        self.effect(Effect::DeleteRecord(name.to_owned()), self.inner.delete_record(name, over)).await
     }
 
     fn has_health(&self) -> bool {
