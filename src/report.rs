@@ -88,6 +88,9 @@ pub struct Report {
     /// Since which report it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale_since: Option<Timestamp>,
+    /// The newer revision that waits until the rollout of this one is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_revision: Option<String>,
     /// Whether anything was to be changed.
     pub mode: Mode,
     /// When it began.

@@ -3,6 +3,7 @@
 //! Everything here is a convenience or a detector. What is owned stands in the inventories on the clusters; losing
 //! this folder costs time and a new identity, never an object.
 
+pub(crate) mod append;
 pub(crate) mod notes;
 pub(crate) mod owner;
 pub(crate) mod store;

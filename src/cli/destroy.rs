@@ -1,5 +1,7 @@
 //! `gatewright destroy`.
 
+mod replaced;
+
 use gatewright_engine::plan::policies::MaxDelete;
 use gatewright_engine::text::count;
 use gatewright_engine::unit::Rendering;
@@ -21,6 +23,7 @@ use crate::report::{ClusterReport, Mode, NOTHING, Report};
 /// As long as a sync that depends on it (dependsOn) owns something, nothing is deleted. The plan is shown first, and the name
 /// of the sync must be typed; in a script say --yes. The sync may be gone from the config file: then --cluster says where. So
 /// may the cluster: then --kubeconfig says how to reach it, and it must be the one that this host has worked on by that name.
+/// Where a sync moves to another cluster, --once-healthy-on makes sure that all of it is good there first.
 ///
 /// Exit codes: 0 all is gone, 1 failed or cancelled, 3 something is kept or held, or another sync depends on it, 4 a cluster
 /// was unreachable, 64 usage or configuration; of several the first of 1, 3, 4, 0.
@@ -32,6 +35,10 @@ pub(super) struct Args {
     /// Only this cluster; may be given several times.
     #[arg(long, value_name = "NAME")]
     cluster: Vec<String>,
+    /// Delete nothing unless all that goes is healthy on this cluster, which the sync goes to in its place; may be given
+    /// several times.
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    once_healthy_on: Vec<String>,
     #[command(flatten)]
     elsewhere: Elsewhere,
     /// Do not ask.
@@ -47,6 +54,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = args.elsewhere.open(context, &args.cluster)?;
     check_names("cluster", &args.cluster, &session.config.settings.clusters)?;
     check_gone(&session, args)?;
+    replaced::check(&session, args)?;
     let settings = settings(&session, args)?;
     let _lock = session.state.lock()?;
     check_needed(&session, args, &settings)?;
@@ -58,6 +66,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if session.is_stopped() {
         return Ok(EXIT_FAILED);
     }
+    replaced::check_health(&session, args, &plan)?;
     if plan.has_changes() {
         let number = plan.counts().get("prune").copied().unwrap_or_default();
         let question = format!("Delete {}?", count(number, "object"));
@@ -165,8 +174,10 @@ fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Ar
             audit.forget()?;
         }
     }
-    let is_gone = args.elsewhere.is_said();
-    if session.config.settings.syncs.contains_key(&args.sync) && !is_gone {
+    let known = session.config.settings.syncs.get(&args.sync);
+    let selected = known.map(|sync| session.config.clusters_of(sync)).unwrap_or_default();
+    let is_wanted = |name: &String| selected.contains_key(name.as_str()) && !args.elsewhere.is_said();
+    if prepared.order.clusters.keys().any(is_wanted) {
         complain(&format!(
             "gatewright: sync {:?} is still configured, and its next round makes all of it again\n",
             args.sync

@@ -25,6 +25,19 @@ pub struct RolloutSettings {
     pub gates: Vec<GateSettings>,
     /// Whether a wave on which a change is not healthy goes back to what was healthy there.
     pub rollback_on_failure: bool,
+    /// Whether a revision that comes while another one is rolled out waits for that, under the daemon.
+    pub on_new_revision: OnNewRevision,
+}
+
+/// Whether a revision that comes while another one is rolled out waits for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnNewRevision {
+    /// It does not: it goes to the first cluster at once, and the others wait for that.
+    #[default]
+    Restart,
+    /// It does, as long as that goes well on the clusters that answer.
+    Finish,
 }
 
 /// Whether one cluster gets what replaces pods before the others do.

@@ -155,6 +155,8 @@ impl Sync {
             self.skipped("not-ready", shared);
             return Outcome::Failed;
         }
+        let newest = snapshot;
+        let snapshot = self.order.rollout.as_ref().map_or_else(|| Arc::clone(&newest), |it| it.goes_on_with(&newest));
         let want = Want::later(&self.syncs[self.name()].renderings, &snapshot, &self.cluster);
         let wanted = Wanted::from([(self.cluster.name.clone(), want)]);
         let siblings = BTreeMap::from([(self.cluster.name.clone(), self.siblings(&snapshot))]);
@@ -162,7 +164,12 @@ impl Sync {
         let mut report = fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), stop).await;
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
-        self.conclude(report, shared).await
+        report.next_revision = Some(newest.revision.clone()).filter(|newest| *newest != snapshot.revision);
+        let outcome = self.conclude(report, shared).await;
+        if let (Some(rollout), Some(newest)) = (&self.order.rollout, slot.get().0) {
+            rollout.goes_on_after(&newest);
+        }
+        outcome
     }
 
     /// Tells whether what is known of the source may be older than what another host has applied.

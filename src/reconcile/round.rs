@@ -88,10 +88,12 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
 fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
     let Some(turn) = &settings.turn else { return };
     let masker = &facts.policies.conflicts.masker;
-    let contents: BTreeMap<ObjectId, String> =
-        facts.rendered.units.iter().map(|unit| (unit.id.clone(), content(unit, masker))).collect();
+    let units = || facts.rendered.units.iter().map(|unit| (&unit.id, unit));
+    if turn.may_go_back() {
+        turn.wants(units().map(|(id, unit)| (id.clone(), content(unit, masker))).collect());
+    }
     if plan.is_stopped() {
-        return turn.wants(contents);
+        return;
     }
     let report = ClusterReport::of(plan);
     let rolled: BTreeSet<&ObjectId> =
@@ -106,10 +108,12 @@ fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
         |step: &&Step| rolled.contains(&step.unit) || (step.object.is_some() && taken_back.contains(&step.unit));
     let rolled: BTreeSet<&ObjectId> = plan.changes().filter(is_back).map(|step| &step.unit).collect();
     // A unit waits as a whole, so all of it is the change, whatever of it is there already.
-    for unit in rolled {
-        asked.units.insert(unit.clone(), contents.get(unit).cloned().unwrap_or_default());
+    for (id, unit) in units().filter(|(id, _)| rolled.contains(id)) {
+        asked.units.insert(id.clone(), content(unit, masker));
     }
-    turn.wants(contents);
+    for unit in rolled {
+        asked.units.entry(unit.clone()).or_default();
+    }
     // Whoever carries out a plan has read what it deletes.
     asked.deletes = if settings.pinned.is_some() { 0 } else { plan.deletes_unasked().len() };
     let lift = |waits: &BTreeMap<ObjectId, Wait>| {

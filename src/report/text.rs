@@ -148,6 +148,9 @@ impl Writer {
 
     /// Writes what is to be known of all clusters.
     fn state(&mut self, report: &Report) {
+        if let Some(next) = &report.next_revision {
+            self.line(&format!("  {next} waits until the rollout of {} is over", report.revision));
+        }
         if let Some(order) = order(report) {
             self.line(&format!("  {order}"));
         }

@@ -39,11 +39,14 @@ impl Fleet {
     /// The clusters on which the Deployment says this.
     pub(crate) fn with(&self, text: &str) -> Vec<&'static str> {
         let path = |name: &str| format!("out/{name}/{}/deployment-a.yaml", self.namespace);
-        let live = shared().kubectl_ok(&["get", "deployment", "a", "-n", &self.namespace, "-o", "yaml"]);
+        let live = shared().kubectl_ok(&["get", "deployments", "-n", &self.namespace, "-o", "yaml"]);
         let is_there = live.contains(text).then_some("canary");
         is_there
             .into_iter()
-            .chain(FOLLOWERS.into_iter().filter(|name| self.desk.read(&path(name)).contains(text)))
+            .chain(FOLLOWERS.into_iter().filter(|name| {
+                let path = path(name);
+                self.desk.path(&path).exists() && self.desk.read(&path).contains(text)
+            }))
             .collect()
     }
 }
@@ -240,4 +243,56 @@ fn the_example_of_a_fleet_goes_in_waves() {
     assert!(desk.read("rendered/eu-2/infra/deployment-edge.yaml").contains("300m"));
     desk.write("clusters.d/eu-2.directory.yaml", "path: ../rendered/eu-1\n");
     desk.run(&["plan"]).exits(64).complains("clusters \"eu-1\" and \"eu-2\" share a directory");
+}
+
+#[test]
+fn a_sync_goes_from_a_cluster_when_it_is_healthy_on_another() {
+    let fleet = fleet("");
+    let (desk, namespace) = (&fleet.desk, &fleet.namespace);
+    let select = |from: &str, to: &str| {
+        desk.replace(
+            "gatewright.yaml",
+            &format!("clusters: {{names: [{from}]}}"),
+            &format!("clusters: {{names: [{to}]}}"),
+        );
+    };
+    select("canary, dr, edge, lab", "dr");
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("edition: first"), ["dr"]);
+    let leave = ["destroy", &fleet.sync, "--cluster", "dr", "--once-healthy-on", "canary", "--yes"];
+    desk.run(&leave).exits(64).complains("does not go to cluster \"canary\"");
+    select("dr", "canary, dr");
+    desk.run(&leave).exits(64).complains("still goes to cluster \"dr\"");
+    select("canary, dr", "canary");
+    desk.run(&["destroy", &fleet.sync, "--once-healthy-on", "canary", "--yes"]).exits(64);
+
+    // It was never there, or is not as its source says, or has become ill, or is not wanted there at all.
+    let unit = format!("Gateway {namespace}/a on canary: ");
+    desk.run(&leave)
+        .exits(3)
+        .complains(&unit)
+        .complains("nothing was deleted: what would go is not all healthy on canary");
+    desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
+    fleet.wants(BAD);
+    desk.run(&["sync"]).exits(1);
+    desk.run(&leave).exits(3).complains(&unit).complains("0 of 1 ");
+    fleet.wants("podTemplate: {extraAnnotations: {edition: second}}");
+    desk.replace("gatewright.yaml", "timeout: 3s", "timeout: 90s");
+    desk.run(&["sync"]).exits(0);
+    fleet.wants("podTemplate: {extraAnnotations: {edition: third}}");
+    desk.run(&leave).exits(3).complains(&format!("{unit}it is not as its source says yet"));
+    desk.run(&["sync"]).exits(0);
+    let spec = desk.read("specs/a.yaml");
+    desk.write("specs/a.yaml", &gateway(namespace, "other", 8080));
+    desk.run(&leave).exits(3).complains(&format!("{unit}it is not as its source says yet"));
+    desk.run(&["sync"]).exits(0);
+    desk.run(&leave).exits(3).complains(&format!("{unit}it is not wanted there"));
+    desk.write("specs/a.yaml", &spec);
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("edition: first"), ["dr"], "all that time");
+
+    let run = desk.run(&leave).exits(0).says("objects deleted").says("nothing of it is left");
+    assert!(!run.err.contains("makes all of it again"), "{}", run.err);
+    assert_eq!(fleet.with("edition: first"), [""; 0]);
+    assert_eq!(fleet.with("edition: third"), ["canary"]);
 }

@@ -12,9 +12,10 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use super::known::{Doing, Known, Part};
 use super::record::{Back, Failure, Ledger, Member, Record, Stage};
 use super::waves::{self, Wave};
-use super::{Doing, Part, Rollout, Turn};
+use super::{Rollout, Turn};
 use crate::basics::lock::lock;
 use crate::config::gates::OnCluster;
 use crate::reconcile::model::RoundSettings;
@@ -39,13 +40,21 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Notes what has failed on the cluster, and which clusters go back for it; returns the others of them.
-    pub(super) fn judge(&self, before: &Ledger, ledger: &mut Ledger) -> BTreeSet<String> {
+    /// Returns the units whose change was still being watched on the cluster before this round.
+    pub(super) fn under_way(&self, before: &Ledger) -> BTreeSet<ObjectId> {
+        let is_on_trial = |record: &&Record| {
+            let member = record.members.get(self.cluster);
+            member.is_some_and(|member| waves::is_on_trial(self.waves, self.cluster, member, self.now))
+        };
+        before.units.iter().filter(is_on_trial).map(|record| record.unit.clone()).collect()
+    }
+
+    /// Notes what has failed on the cluster of what was under way or is known to have failed, and which clusters go back for
+    /// it; returns the others of them.
+    pub(super) fn judge(&self, under_way: &BTreeSet<ObjectId>, ledger: &mut Ledger) -> BTreeSet<String> {
         let mut others = BTreeSet::new();
         for record in &mut ledger.units {
-            let was = before.of(&record.unit).and_then(|record| record.members.get(self.cluster));
-            let was_on_trial = was.is_some_and(|was| waves::is_on_trial(self.waves, self.cluster, was, self.now));
-            if !self.has_failed(record, was_on_trial) {
+            if !self.has_failed(record, under_way.contains(&record.unit)) {
                 continue;
             }
             let failure = record.failure(self.cluster);
@@ -84,6 +93,11 @@ impl Record {
 }
 
 impl Turn {
+    /// Tells whether something may be taken back here.
+    pub(crate) fn may_go_back(&self) -> bool {
+        self.rollout.goes_back.is_some() && self.mode == Mode::Apply
+    }
+
     /// Returns the gates of this cluster, and the healthy units of a round that they are asked about: those of which it is
     /// not known yet that their change is good, and whether it was seen not to be.
     pub(crate) fn gated(&self, report: &ClusterReport) -> Result<Gated<'_>, StateError> {
@@ -91,15 +105,17 @@ impl Turn {
         if gates.is_empty() || self.mode != Mode::Apply {
             return Ok((gates, Vec::new()));
         }
-        let ledger = self.rollout.ledger(&self.revision)?;
         let healthy = report.units.iter().filter(|unit| unit.is_healthy()).map(|unit| &unit.unit);
-        let stage = |unit| Some(&ledger.of(unit)?.members.get(&self.cluster)?.stage);
-        let open = healthy.filter_map(|unit| match stage(unit)? {
-            Stage::Going => Some((unit.clone(), false)),
-            Stage::Halted(_) => Some((unit.clone(), true)),
-            Stage::Healthy | Stage::Returned(_) => None,
-        });
-        Ok((gates, open.collect()))
+        let open = |known: &mut Known| {
+            let stage = |unit| Some(&known.ledger.of(unit)?.members.get(&self.cluster)?.stage);
+            let open = healthy.filter_map(|unit| match stage(unit)? {
+                Stage::Going => Some((unit.clone(), false)),
+                Stage::Halted(_) => Some((unit.clone(), true)),
+                Stage::Healthy | Stage::Returned(_) => None,
+            });
+            open.collect()
+        };
+        Ok((gates, self.rollout.look(Some(&self.revision), open)?))
     }
 
     /// Returns the units that go back on this cluster, with the reason, of those that `may`. Where rounds wait for each
@@ -109,7 +125,7 @@ impl Turn {
         may: impl Fn(&ObjectId) -> bool,
         stop: &CancellationToken,
     ) -> BTreeMap<ObjectId, String> {
-        if self.rollout.goes_back.is_none() || self.mode != Mode::Apply {
+        if !self.may_go_back() {
             return BTreeMap::new();
         }
         loop {
@@ -127,25 +143,29 @@ impl Turn {
 
     /// Returns the units that go back here, and whether there are any that may yet. What cannot be read was told.
     fn back(&self, may: &impl Fn(&ObjectId) -> bool) -> (BTreeMap<ObjectId, String>, bool) {
-        let ledger = self.rollout.ledger(&self.revision).unwrap_or_default();
-        let here = ledger.units.iter().filter(|record| may(&record.unit) && ledger.paused.is_none());
         let words = |record: &Record| Some(record.back.get(&self.cluster)?.failure.words(&self.cluster));
-        let back = here.clone().filter(|record| self.still_wants_what_is_to_go(record));
-        let units = back.filter_map(|record| Some((record.unit.clone(), words(record)?))).collect();
         let is_member = |record: &Record| {
             record.members.get(&self.cluster).is_some_and(|member| !matches!(member.stage, Stage::Returned(_)))
         };
-        (units, here.clone().any(is_member))
+        let back = |known: &mut Known| {
+            let ledger = &known.ledger;
+            let here = ledger.units.iter().filter(|record| may(&record.unit) && ledger.paused.is_none());
+            let back = here.clone().filter(|record| self.still_wants_what_is_to_go(record));
+            let units = back.filter_map(|record| Some((record.unit.clone(), words(record)?))).collect();
+            (units, here.clone().any(is_member))
+        };
+        self.rollout.look(Some(&self.revision), back).unwrap_or_default()
     }
 
     /// Returns the units that were taken back here, or are about to be. What cannot be read holds what replaces pods.
     pub(crate) fn taken_back(&self) -> BTreeSet<ObjectId> {
-        let ledger = self.rollout.ledger(&self.revision).unwrap_or_default();
         let is_returned = |member: &Member| matches!(member.stage, Stage::Returned(_));
-        let is_back = |record: &Record| {
+        let is_back = |record: &&Record| {
             record.back.contains_key(&self.cluster) || record.members.get(&self.cluster).is_some_and(is_returned)
         };
-        ledger.units.into_iter().filter(is_back).map(|record| record.unit).collect()
+        let back =
+            |known: &mut Known| known.ledger.units.iter().filter(is_back).map(|record| record.unit.clone()).collect();
+        self.rollout.look(Some(&self.revision), back).unwrap_or_default()
     }
 
     /// Tells whether that is still wanted which is to go; another content has not failed. A round that was over at once has found
@@ -169,25 +189,28 @@ impl Turn {
     fn others_are_under_way(&self) -> bool {
         let is_over =
             |part: &Option<Part>| matches!(part, Some(Part::Absent | Part::Looked { doing: Doing::Over, .. }));
-        self.rollout.parts().iter().any(|(name, part)| *name != self.cluster && !is_over(part))
+        lock(&self.rollout.known).parts().iter().any(|(name, part)| *name != self.cluster && !is_over(part))
     }
 
     /// Notes the units that have what they had before, and those for which there is nothing to go back to.
     pub(crate) fn went_back(&self, back: &BTreeSet<ObjectId>, stays: &BTreeSet<ObjectId>) {
-        if let Err(error) = self.rollout.alone(|| self.note_back(back, stays)) {
+        if let Err(error) = self.note_back(back, stays) {
             error!(sync = self.rollout.sync, error = %Chain(&error), "cannot note what was taken back");
         }
     }
 
     fn note_back(&self, back: &BTreeSet<ObjectId>, stays: &BTreeSet<ObjectId>) -> Result<(), StateError> {
-        let mut ledger = self.rollout.ledger(&self.revision)?;
-        for record in ledger.units.iter_mut().filter(|it| back.contains(&it.unit) || stays.contains(&it.unit)) {
-            let Some(Back { failure, .. }) = record.back.remove(&self.cluster) else { continue };
-            if let Some(member) = record.members.get_mut(&self.cluster).filter(|_| back.contains(&record.unit)) {
-                (member.stage, member.since) = (Stage::Returned(failure), self.now());
+        let note = |known: &mut Known| {
+            let of_them = |it: &&mut Record| back.contains(&it.unit) || stays.contains(&it.unit);
+            for record in known.ledger.units.iter_mut().filter(of_them) {
+                let Some(Back { failure, .. }) = record.back.remove(&self.cluster) else { continue };
+                if let Some(member) = record.members.get_mut(&self.cluster).filter(|_| back.contains(&record.unit)) {
+                    (member.stage, member.since) = (Stage::Returned(failure), self.now());
+                }
             }
-        }
-        self.rollout.write(&ledger)?;
+            ((), BTreeSet::new())
+        };
+        self.rollout.change((&self.revision, &self.cluster), note)?;
         self.rollout.news(self.now());
         Ok(())
     }
@@ -206,6 +229,6 @@ impl Rollout {
 impl RoundSettings {
     /// Tells whether something on the cluster may go back to what it had.
     pub(crate) fn may_go_back(&self) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.rollout.goes_back.is_some() && turn.mode == Mode::Apply)
+        self.turn.as_ref().is_some_and(Turn::may_go_back)
     }
 }

@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState, UnitReport, UnitState};
-use crate::state::store::Store;
 use crate::state::{State, StateError};
 
-/// The rollouts of each sync.
-pub(super) const LEDGERS: Store<Ledger> = Store::new("rollouts");
+use super::journal::Journal;
 
 /// All rollouts of a sync.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +18,7 @@ pub struct Ledger {
     /// Set while a person has them wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
-    /// The last rollout of each unit.
+    /// The last rollout of each unit, in the order of the units.
     #[serde(default)]
     pub units: Vec<Record>,
     /// The deletions on each cluster; what is done counts on, until something else is to be had.
@@ -148,7 +146,7 @@ impl Stage {
 
 /// Reads how far the rollouts of a sync are.
 pub fn read(state: &State, sync: &str) -> Result<Ledger, StateError> {
-    Ok(LEDGERS.load(state, &[sync])?.unwrap_or_default())
+    Ok(Journal::default().news(state, sync)?.unwrap_or_default())
 }
 
 /// Changes what is noted of the rollouts of a sync, with nobody else doing that at the same time.
@@ -156,7 +154,7 @@ pub fn update<T>(state: &State, sync: &str, change: impl FnOnce(&mut Ledger) -> 
     let _lock = state.lock_rollouts(sync)?;
     let mut ledger = read(state, sync)?;
     let result = change(&mut ledger);
-    LEDGERS.write(state, &[sync], &ledger)?;
+    Journal::default().write((state, sync), &ledger)?;
     Ok(result)
 }
 
@@ -200,18 +198,65 @@ impl Pause {
 }
 
 impl Record {
+    /// Returns another rollout of a unit after the last one, for which a cluster asks. Clusters that are not healthy with the
+    /// last one belong to this one, too: the correction is for them. Where one goes before all others, it alone counts, also
+    /// on its way. On which clusters the last one was taken back is remembered until each of them asks for something else: it
+    /// may be the same change.
+    pub(super) fn after(
+        last: Option<&Self>,
+        (unit, cluster): (&ObjectId, &str),
+        (target, revision): (&str, &str),
+        since: Timestamp,
+    ) -> Self {
+        let (target, revision, wants) = (target.to_owned(), revision.to_owned(), BTreeMap::new());
+        let mut next = Self {
+            unit: unit.clone(),
+            target,
+            revision,
+            since,
+            first: last.and_then(|last| last.first.clone()),
+            members: BTreeMap::new(),
+            wants,
+            back: last.map(|last| last.back.clone()).unwrap_or_default(),
+            good: last.map(|last| last.good.clone()).unwrap_or_default(),
+        };
+        next.back.remove(cluster);
+        let stays = |(name, member): &(&String, &Member)| match &next.first {
+            _ if next.back.contains_key(*name) => true,
+            _ if matches!(member.stage, Stage::Returned(_)) => *name != cluster,
+            Some(first) => first == *name && member.stage != Stage::Healthy,
+            // Whoever was on the way waits for the turn of its wave.
+            None => matches!(member.stage, Stage::Halted(_)),
+        };
+        let carried =
+            |(name, member): (&String, &Member)| (name.clone(), Member { is_carried: true, ..member.clone() });
+        next.members = last.iter().flat_map(|last| &last.members).filter(stays).map(carried).collect();
+        next.first = next.first.take().filter(|first| next.members.contains_key(first));
+        next
+    }
+
     /// Lets a cluster that has given back another change begin with this one.
-    pub(super) fn forget_returned(&mut self, cluster: &str, digest: &String) {
+    pub(super) fn forget_returned(&mut self, cluster: &str, digest: &str) {
         self.back.retain(|name, back| name != cluster || back.digest == *digest);
+        if self.has_returned_other(cluster, digest) {
+            self.members.remove(cluster);
+            self.first = self.first.take().filter(|first| first != cluster);
+        }
+    }
+
+    /// Tells whether a cluster has given back another change, or is to.
+    pub(super) fn is_to_forget(&self, cluster: &str, digest: &str) -> bool {
+        let is_other = |back: &Back| back.digest != *digest;
+        self.back.get(cluster).is_some_and(is_other) || self.has_returned_other(cluster, digest)
+    }
+
+    fn has_returned_other(&self, cluster: &str, digest: &str) -> bool {
         // One without a digest may be the same.
         let is_other = |member: &Member| {
             let is_back = matches!(member.stage, Stage::Returned(_));
             is_back && !member.digest.is_empty() && member.digest != *digest
         };
-        if self.members.get(cluster).is_some_and(is_other) {
-            self.members.remove(cluster);
-            self.first = self.first.take().filter(|first| first != cluster);
-        }
+        self.members.get(cluster).is_some_and(is_other)
     }
 
     /// Tells whether it is what a cluster waits for or has given back, whatever else is wanted by now.
@@ -231,38 +276,38 @@ impl Record {
 impl Ledger {
     /// Returns the rollout of a unit.
     pub(super) fn of(&self, unit: &ObjectId) -> Option<&Record> {
-        self.units.iter().find(|record| record.unit == *unit)
+        self.find(unit).ok().map(|index| &self.units[index])
     }
 
-    /// Begins another rollout of a unit, for which a cluster asks. Clusters that are not healthy with the last one belong to
-    /// this one, too: the correction is for them. Where one goes before all others, it alone counts, also on its way. On
-    /// which clusters the last one was taken back is remembered until each of them asks for something else: it may be the
-    /// same change.
-    pub(super) fn begin(
-        &mut self,
-        (unit, cluster): (&ObjectId, &str),
-        (target, revision): (&str, &str),
-        since: Timestamp,
-    ) -> &mut Record {
-        let index = self.units.iter().position(|record| record.unit == *unit);
-        let last = index.map(|index| self.units.swap_remove(index));
-        let (mut first, mut members, mut back, good) =
-            last.map(|last| (last.first, last.members, last.back, last.good)).unwrap_or_default();
-        back.remove(cluster);
-        members.retain(|name, member| match &first {
-            _ if back.contains_key(name) => true,
-            _ if matches!(member.stage, Stage::Returned(_)) => name != cluster,
-            Some(first) => first == name && member.stage != Stage::Healthy,
-            // Whoever was on the way waits for the turn of its wave.
-            None => matches!(member.stage, Stage::Halted(_)),
-        });
-        first = first.filter(|first| members.contains_key(first));
-        for member in members.values_mut() {
-            member.is_carried = true;
+    /// Returns the rollout of a unit, to change it.
+    pub(super) fn of_mut(&mut self, unit: &ObjectId) -> Option<&mut Record> {
+        self.find(unit).ok().map(|index| &mut self.units[index])
+    }
+
+    /// Makes this the rollout of its unit.
+    pub(super) fn put(&mut self, record: Record) {
+        match self.find(&record.unit) {
+            Ok(index) => self.units[index] = record,
+            Err(index) => self.units.insert(index, record),
         }
-        let (target, revision, wants) = (target.to_owned(), revision.to_owned(), BTreeMap::new());
-        self.units.push(Record { unit: unit.clone(), target, revision, since, first, members, wants, back, good });
-        self.units.last_mut().expect("it was just put there")
+    }
+
+    fn find(&self, unit: &ObjectId) -> Result<usize, usize> {
+        self.units.binary_search_by(|record| record.unit.cmp(unit))
+    }
+
+    /// Has the rollouts in the order of their units: an earlier version wrote them as they came.
+    pub(super) fn sort(&mut self) {
+        self.units.sort_by(|one, other| one.unit.cmp(&other.unit));
+    }
+
+    /// Tells whether it is about clusters that are not there any more.
+    pub(super) fn knows_others(&self, is_there: impl Fn(&str) -> bool) -> bool {
+        let of = |record: &Record| {
+            let (back, members) = (record.back.keys(), record.members.keys());
+            back.chain(members).chain(record.good.keys()).chain(record.wants.keys()).any(|name| !is_there(name))
+        };
+        self.units.iter().any(of) || self.deletions.keys().any(|name| !is_there(name))
     }
 
     /// Takes clusters out that are not there any more, unless this very revision was not healthy on them: whoever takes a
@@ -318,6 +363,11 @@ impl Ledger {
 }
 
 impl Member {
+    /// Tells whether it is not known yet how it is.
+    pub(super) fn is_on_the_way(&self) -> bool {
+        self.stage == Stage::Going
+    }
+
     /// Begins with a change that is on its way.
     pub(super) fn going(since: Timestamp) -> Self {
         Self {

@@ -1,16 +1,20 @@
 mod back;
 mod deletions;
+mod finish;
 mod in_waves;
+mod journal;
 mod news;
 
 use std::rc::Rc;
 
+use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::{Guard, Hold};
 use gatewright_engine::spec::GATEWAY_API;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::record::{Pause, Stage};
+use super::journal::Journal;
+use super::record::{Ledger, Pause, Stage};
 use super::*;
 use crate::report::withheld::HoldReport;
 use crate::report::{ClusterReport, ClusterState, Failure, Mode, UnitReport, UnitState};
@@ -37,7 +41,7 @@ fn in_waves(waves: Vec<Wave>, is_waiting: bool) -> Fleet {
     let state = State::open(folder.path());
     let all: Vec<String> = waves.iter().flat_map(|wave| wave.clusters.clone()).collect();
     let rollout =
-        Rollout::new(("gateways", Notes::Kept(state.clone()), 5), all.iter().cloned(), (waves, all.iter()), is_waiting);
+        Rollout::new(("gateways", Some(state.clone()), 5), all.iter().cloned(), (waves, all.iter()), is_waiting);
     Fleet { rollout: Arc::new(rollout), folder: Rc::new(folder) }
 }
 
@@ -95,16 +99,30 @@ fn done(unit: &ObjectId, state: UnitState) -> ClusterReport {
 impl Fleet {
     /// The same in another process.
     fn again(&self) -> Self {
-        self.waited_for(&self.rollout.parts().keys().cloned().collect::<Vec<_>>())
+        self.waited_for(&lock(&self.rollout.known).parts().keys().cloned().collect::<Vec<_>>())
     }
 
     /// The same in a process that looks after these clusters.
     fn waited_for(&self, clusters: &[String]) -> Self {
         let (waves, all) = (self.rollout.waves.clone(), self.rollout.all.iter().cloned());
-        let kept = Notes::Kept(State::open(self.folder.path()));
+        let kept = Some(State::open(self.folder.path()));
         let is_waiting = self.rollout.is_waiting;
         let rollout = Rollout::new(("gateways", kept, 5), all, (waves, clusters.iter()), is_waiting);
         Self { rollout: Arc::new(rollout), folder: Rc::clone(&self.folder) }
+    }
+
+    /// Reads what is noted.
+    fn ledger(&self) -> Ledger {
+        self.try_ledger().expect("it can be read")
+    }
+
+    fn try_ledger(&self) -> Option<Ledger> {
+        record::read(&State::open(self.folder.path()), "gateways").ok()
+    }
+
+    fn write(&self, ledger: &Ledger) {
+        let state = State::open(self.folder.path());
+        Journal::default().write((&state, "gateways"), ledger).expect("it can be written");
     }
 
     fn turn(&self, cluster: &str, target: &str) -> Turn {
@@ -144,6 +162,7 @@ impl Fleet {
         let turn = self.turn_at(cluster, target, second);
         let wait = ask(&turn, unit, digest);
         turn.end(&wait.as_ref().map_or_else(|| done(unit, state), |wait| waiting_by(wait.guard, unit)));
+        assert_eq!(self.rollout.look(None, |known| known.ledger.clone()).ok(), self.try_ledger(), "as it is noted");
         wait.is_none()
     }
 
@@ -330,8 +349,7 @@ fn to_take_a_cluster_out_makes_nothing_healthy() {
     assert!(fleet.rolls("a", "v2", UnitState::Unhealthy));
     let (state, left) = (State::open(fleet.folder.path()), ["b".to_owned(), "c".to_owned()]);
     let waves = vec![Wave::canary(left.to_vec()), Wave::rest(left.to_vec())];
-    let rollout =
-        Rollout::new(("gateways", Notes::Kept(state.clone()), 5), left.iter().cloned(), (waves, left.iter()), false);
+    let rollout = Rollout::new(("gateways", Some(state.clone()), 5), left.iter().cloned(), (waves, left.iter()), false);
     let fleet = Fleet { rollout: Arc::new(rollout), ..fleet };
     assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("c", "v2", UnitState::Changed));
     assert!(fleet.rolls("b", "v3", UnitState::Changed) && fleet.rolls("c", "v3", UnitState::Changed));
@@ -399,15 +417,15 @@ async fn two_rounds_that_wait_for_each_other_do_not_wait_for_ever() {
 fn nothing_goes_while_rollouts_are_paused() {
     let fleet = fleet(2, false);
     assert!(fleet.rolls("a", "v2", UnitState::Changed));
-    let mut ledger = fleet.rollout.ledger("").expect("it can be read");
+    let mut ledger = fleet.ledger();
     ledger.paused = Some(Pause { reason: "holidays".to_owned(), by: None, since: Timestamp::UNIX_EPOCH });
-    fleet.rollout.write(&ledger).expect("it can be written");
+    fleet.write(&ledger);
     assert!(!fleet.rolls("b", "v2", UnitState::Changed) && !fleet.rolls("a", "v3", UnitState::Changed));
     let is_halted = |ledger: Ledger| {
         let mut members = ledger.units.into_iter().flat_map(|record| record.members);
         members.any(|(_, member)| matches!(member.stage, Stage::Halted(_)))
     };
-    assert!(!is_halted(fleet.rollout.ledger("").expect("it can be read")), "to wait is no illness");
+    assert!(!is_halted(fleet.ledger()), "to wait is no illness");
 }
 
 proptest! {

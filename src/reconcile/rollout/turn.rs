@@ -15,9 +15,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::back::Trial;
-use super::record::{Ledger, Member, Pause, Record};
+use super::deletions::{DELIBERATION, uncounted};
+use super::known::{Asks, Doing, Known, Part};
+use super::record::{Member, Pause, Record};
 use super::waves::Verdict;
-use super::{DELIBERATION, Doing, Part, Rollout, uncounted, unknown};
+use super::{Rollout, unknown};
 use crate::basics::lock::lock;
 use crate::report::{ClusterReport, ClusterState, Mode, UnitReport, UnitState};
 use crate::state::StateError;
@@ -62,6 +64,23 @@ pub(crate) struct Answer {
     pub waits: BTreeMap<ObjectId, Wait>,
     /// The reason why nothing may be deleted.
     pub deletions: Option<Wait>,
+}
+
+/// The decision about a unit for which a cluster has asked.
+struct Decision {
+    unit: ObjectId,
+    /// Its rollout, where that begins or is not as it is noted.
+    record: Option<Record>,
+    verdict: Verdict,
+}
+
+impl Decision {
+    fn wait(&self) -> Option<(ObjectId, Wait)> {
+        match &self.verdict {
+            Verdict::First | Verdict::Go => None,
+            Verdict::Wait(_, wait) => Some((self.unit.clone(), wait.clone())),
+        }
+    }
 }
 
 /// The prospects of what waits.
@@ -117,7 +136,7 @@ impl Turn {
             contents,
         };
         if turn.takes_part() {
-            turn.rollout.parts().insert(turn.cluster.clone(), Some(Part::Running));
+            lock(&turn.rollout.known).takes(&turn.cluster, Part::Running);
         }
         turn
     }
@@ -135,11 +154,10 @@ impl Turn {
     /// Asks for its turn with all that is to be done; returns what waits, and notes what may go. `lift` returns those of the
     /// units that wait which a person has let go. Where nothing is changed only rollouts that are under way are in the way.
     pub(crate) fn ask(&self, asked: &Asked, lift: impl Fn(&BTreeMap<ObjectId, Wait>) -> BTreeSet<ObjectId>) -> Answer {
-        let is_noted = self.mode == Mode::Apply && !asked.is_empty(&self.rollout);
-        let answer = if is_noted {
-            self.rollout.alone(|| self.try_ask(asked, &lift))
+        let answer = if self.mode == Mode::Apply && !asked.is_empty(&self.rollout) {
+            self.ask_and_note(asked, &lift)
         } else {
-            self.rollout.ledger(&self.revision).map(|mut ledger| self.answer(&mut ledger, asked, &lift))
+            self.rollout.look(Some(&self.revision), |known| self.answer(known, asked, &lift).0)
         };
         self.is_unnoted.store(answer.is_err(), Ordering::Relaxed);
         // What nobody would remember would go on to the next cluster.
@@ -165,44 +183,55 @@ impl Turn {
         answer
     }
 
-    fn try_ask(
+    /// Asks, and notes what becomes of it.
+    fn ask_and_note(
         &self,
         asked: &Asked,
         lift: &impl Fn(&BTreeMap<ObjectId, Wait>) -> BTreeSet<ObjectId>,
     ) -> Result<(Answer, BTreeSet<ObjectId>), StateError> {
-        let before = self.rollout.ledger(&self.revision)?;
-        let mut ledger = before.clone();
-        let answer = self.answer(&mut ledger, asked, lift);
-        if ledger != before {
-            self.rollout.write(&ledger)?;
-        }
-        self.rollout.news_after_soaks(&ledger, self.now());
-        Ok(answer)
+        let ask = |known: &mut Known| {
+            known.count(self.asks(), asked.deletes);
+            let ((answer, lifted), decisions) = self.answer(known, asked, lift);
+            self.carry_out(known, &asked.units, decisions);
+            for unit in &lifted {
+                self.lets_go(known, (unit, asked.units.get(unit)), answer.waits.get(unit).map(|wait| wait.guard));
+            }
+            self.news_after_soaks(known);
+            ((answer, lifted), BTreeSet::new())
+        };
+        self.rollout.change((&self.revision, &self.cluster), ask).map(|(answered, _)| answered)
+    }
+
+    fn asks(&self) -> Asks<'_> {
+        Asks { cluster: &self.cluster, target: &self.target, now: self.now() }
     }
 
     /// Decides about everything; returns also which units go because a person has let them.
     fn answer(
         &self,
-        ledger: &mut Ledger,
+        known: &mut Known,
         asked: &Asked,
         lift: &impl Fn(&BTreeMap<ObjectId, Wait>) -> BTreeSet<ObjectId>,
-    ) -> (Answer, BTreeSet<ObjectId>) {
-        let waits = if self.rollout.waves.is_empty() { BTreeMap::new() } else { self.decide(ledger, &asked.units) };
+    ) -> ((Answer, BTreeSet<ObjectId>), Vec<Decision>) {
+        let decisions = if self.rollout.waves.is_empty() { Vec::new() } else { self.decide(known, &asked.units) };
+        let waits: BTreeMap<ObjectId, Wait> = decisions.iter().filter_map(Decision::wait).collect();
         let lifted = if waits.is_empty() { BTreeSet::new() } else { lift(&waits) };
-        for record in ledger.units.iter_mut().filter(|record| lifted.contains(&record.unit)) {
-            self.goes(record, asked.units.get(&record.unit));
-            // Whoever agrees to a beginning does not agree to whatever becomes of it.
-            let is_as_it_is = waits.get(&record.unit).is_some_and(|wait| wait.guard == Guard::RolloutHalted);
-            if let Some(member) = record.members.get_mut(&self.cluster).filter(|_| is_as_it_is) {
-                member.stays = true;
-            }
-        }
-        let deletes = (self.cluster.as_str(), self.target.as_str(), asked.deletes);
         if self.takes_part() {
-            self.rollout.count(ledger, deletes);
+            known.looked_at(self.asks(), asked.deletes);
         }
-        let deletions = self.rollout.deletion(ledger, deletes, self.now());
-        (Answer { waits, deletions }, lifted)
+        let deletions = self.rollout.deletion(known, self.asks(), asked.deletes);
+        ((Answer { waits, deletions }, lifted), decisions)
+    }
+
+    /// Notes that a unit goes that would have had to wait: a person has let it.
+    fn lets_go(&self, known: &mut Known, (unit, digest): (&ObjectId, Option<&String>), guard: Option<Guard>) {
+        let Some(record) = known.ledger.of_mut(unit) else { return };
+        self.goes(record, digest);
+        // Whoever agrees to a beginning does not agree to whatever becomes of it.
+        let is_as_it_is = guard == Some(Guard::RolloutHalted);
+        if let Some(member) = record.members.get_mut(&self.cluster).filter(|_| is_as_it_is) {
+            member.stays = true;
+        }
     }
 
     /// Notes that the change of a unit is on its way here.
@@ -224,36 +253,49 @@ impl Turn {
         self.now.checked_add(passed).unwrap_or(self.now)
     }
 
-    /// Decides about each unit, and notes it.
-    fn decide(&self, ledger: &mut Ledger, units: &BTreeMap<ObjectId, String>) -> BTreeMap<ObjectId, Wait> {
-        let mut waits = BTreeMap::new();
-        let (parts, now) = (self.rollout.parts(), self.now());
+    /// Decides about each unit.
+    fn decide(&self, known: &Known, units: &BTreeMap<ObjectId, String>) -> Vec<Decision> {
+        let (asks, waves) = (self.asks(), &self.rollout.waves);
         // Where nothing is changed others are not asked what they do.
-        let parts = (self.mode == Mode::Apply).then_some(&*parts);
-        let paused = ledger.paused.as_ref().map(|pause| pause.wait(&self.rollout.sync));
-        for (unit, digest) in units {
-            let known = ledger.units.iter_mut().find(|record| record.unit == *unit);
-            let record = match known {
-                Some(record) if record.target == self.target || record.is_for(&self.cluster, digest) => record,
-                _ => ledger.begin((unit, &self.cluster), (&self.target, &self.revision), now),
+        let with_parts = self.mode == Mode::Apply;
+        let paused = known.ledger.paused.as_ref().map(|pause| pause.wait(&self.rollout.sync));
+        let decide = |(unit, digest): (&ObjectId, &String)| {
+            let last = known.ledger.of(unit);
+            let is_it = |record: &&Record| record.target == self.target || record.is_for(&self.cluster, digest);
+            let (record, verdict) = match last.filter(is_it) {
+                Some(record) if !record.is_to_forget(&self.cluster, digest) => {
+                    (None, known.verdict(waves, record, asks, with_parts))
+                }
+                same => {
+                    let about = ((unit, self.cluster.as_str()), (self.target.as_str(), self.revision.as_str()));
+                    let begin = || Record::after(last, about.0, about.1, asks.now);
+                    let mut record = same.cloned().unwrap_or_else(begin);
+                    record.forget_returned(&self.cluster, digest);
+                    let verdict = known.first_verdict(waves, &record, asks, with_parts);
+                    (Some(record), verdict)
+                }
             };
-            record.forget_returned(&self.cluster, digest);
-            let verdict = self.rollout.verdict(record, parts, (&self.cluster, &self.target), now);
             let verdict = paused.as_ref().map_or(verdict, |wait| Verdict::Wait(None, wait.clone()));
+            Decision { unit: unit.clone(), record, verdict }
+        };
+        units.iter().map(decide).collect()
+    }
+
+    /// Notes what was decided.
+    fn carry_out(&self, known: &mut Known, units: &BTreeMap<ObjectId, String>, decisions: Vec<Decision>) {
+        for Decision { unit, record, verdict } in decisions {
+            if let Some(record) = record {
+                known.ledger.put(record);
+            }
+            let (Some(record), Some(digest)) = (known.ledger.of_mut(&unit), units.get(&unit)) else { continue };
+            if verdict == Verdict::First {
+                record.first = Some(self.cluster.clone());
+            }
             match verdict {
-                Verdict::First | Verdict::Go => {
-                    if verdict == Verdict::First {
-                        record.first = Some(self.cluster.clone());
-                    }
-                    self.goes(record, Some(digest));
-                }
-                Verdict::Wait(_, wait) => {
-                    record.wants.insert(self.cluster.clone(), digest.clone());
-                    waits.insert(unit.clone(), wait);
-                }
+                Verdict::First | Verdict::Go => self.goes(record, Some(digest)),
+                Verdict::Wait(..) => drop(record.wants.insert(self.cluster.clone(), digest.clone())),
             }
         }
-        waits
     }
 
     /// Waits until a round is to look again, because the turn of a unit has come, or it waits for another reason than was
@@ -265,7 +307,7 @@ impl Turn {
                 Prospect::Due => return true,
                 Prospect::None => return false,
                 // Many may wait for one place, and a round that does not get it is in vain.
-                Prospect::Come if self.rollout.alone(|| self.try_take()).unwrap_or(true) => return true,
+                Prospect::Come if self.take().unwrap_or(true) => return true,
                 Prospect::Come => {
                     tokio::task::yield_now().await;
                     continue;
@@ -281,15 +323,20 @@ impl Turn {
 
     /// Takes the turn of the units whose turn has come; tells whether there are any. What cannot be noted is told in the next
     /// round.
-    fn try_take(&self) -> Result<bool, StateError> {
-        let mut ledger = self.rollout.ledger(&self.revision)?;
-        let (parts, now) = (self.rollout.parts().clone(), self.now());
+    fn take(&self) -> Result<bool, StateError> {
+        let take = |known: &mut Known| (self.take_from(known), BTreeSet::new());
+        self.rollout.change((&self.revision, &self.cluster), take).map(|(has_taken, _)| has_taken)
+    }
+
+    fn take_from(&self, known: &mut Known) -> bool {
         let mut has_taken = false;
-        for unit in lock(&self.told).waits.keys().filter(|_| ledger.paused.is_none()) {
+        let is_paused = known.ledger.paused.is_some();
+        for unit in lock(&self.told).waits.keys().filter(|_| !is_paused) {
             // It may be another rollout by now, of which this cluster knows nothing.
-            let is_it = |record: &&mut Record| record.unit == *unit && record.wants.contains_key(&self.cluster);
-            let Some(record) = ledger.units.iter_mut().find(is_it) else { return Ok(true) };
-            let verdict = self.rollout.verdict(record, Some(&parts), (&self.cluster, &self.target), now);
+            let is_it = |record: &&Record| record.wants.contains_key(&self.cluster);
+            let Some(record) = known.ledger.of(unit).filter(is_it) else { return true };
+            let verdict = known.verdict(&self.rollout.waves, record, self.asks(), true);
+            let Some(record) = known.ledger.of_mut(unit) else { continue };
             if verdict == Verdict::First {
                 record.first = Some(self.cluster.clone());
             }
@@ -298,38 +345,38 @@ impl Turn {
                 has_taken = true;
             }
         }
-        if has_taken {
-            self.rollout.write(&ledger)?;
-        }
-        Ok(has_taken)
+        has_taken
     }
 
     fn prospect(&self) -> Prospect {
-        // In this order: whoever is over has noted how it ended before, so that nobody is taken for over and not healthy.
-        let parts = self.rollout.parts().clone();
-        let Some(ledger) = self.rollout.ledger(&self.revision).ok().filter(|_| self.rollout.is_waiting) else {
+        if !self.rollout.is_waiting {
             return Prospect::None;
-        };
-        let told = lock(&self.told);
-        let (mut is_open, mut is_stale, time) = (false, false, self.now());
-        if let (Some(told), Some(Some(Part::Looked { deletes, .. }))) = (&told.deletions, parts.get(&self.cluster)) {
-            let now = self.rollout.deletion(&ledger, (&self.cluster, &self.target, *deletes), time);
-            if now.as_ref().map(|wait| wait.guard) != Some(told.guard) {
+        }
+        self.rollout.look(Some(&self.revision), |known| self.prospect_in(known)).unwrap_or(Prospect::None)
+    }
+
+    fn prospect_in(&self, known: &Known) -> Prospect {
+        let (told, waves, asks) = (lock(&self.told), &self.rollout.waves, self.asks());
+        let (mut is_open, mut is_stale) = (false, false);
+        if let (Some(told), Some(Some(Part::Looked { deletes, .. }))) =
+            (&told.deletions, known.parts().get(&self.cluster))
+        {
+            if self.rollout.deletion(known, asks, *deletes).map(|wait| wait.guard) != Some(told.guard) {
                 return Prospect::Due;
             }
             let is_under_way = |part: &Option<Part>| !matches!(part, Some(Part::Absent | Part::Looked { .. }));
-            is_open = told.guard == Guard::RolloutDeletion && parts.values().any(is_under_way);
+            is_open = told.guard == Guard::RolloutDeletion && known.parts().values().any(is_under_way);
         }
         // A plan shows what would have to wait, and does not.
         for (unit, told) in told.waits.iter().filter(|_| self.mode == Mode::Apply) {
-            match self.rollout.expected(&ledger, &parts, (&self.cluster, &self.target, unit), time) {
-                _ if ledger.paused.is_some() => {}
+            match known.expected(waves, unit, asks) {
+                _ if known.ledger.paused.is_some() => {}
                 Verdict::First | Verdict::Go => return Prospect::Come,
                 Verdict::Wait(_, wait) if wait.guard != told.guard => return Prospect::Due,
                 Verdict::Wait(on, wait) => {
                     is_stale |= wait != *told;
                     let mut seen = BTreeSet::from([self.cluster.clone()]);
-                    is_open |= on.is_some_and(|on| self.rollout.is_active(&ledger, &parts, &on, time, &mut seen));
+                    is_open = is_open || on.is_some_and(|on| known.is_active(waves, &on, asks.now, &mut seen));
                 }
             }
         }
@@ -358,7 +405,7 @@ impl Turn {
         }
         if self.mode == Mode::Apply
             && !self.rollout.waves.is_empty()
-            && let Err(error) = self.rollout.alone(|| self.note(report))
+            && let Err(error) = self.note(report)
         {
             error!(sync = self.rollout.sync, error = %Chain(&error), "cannot note how far rollouts are");
         }
@@ -372,12 +419,9 @@ impl Turn {
         };
         let is_withheld = |unit: &&UnitReport| unit.state == UnitState::Held && !rolls.contains_key(&unit.unit);
         let withheld = report.units.iter().filter(is_withheld).map(|unit| unit.unit.clone()).collect();
-        let deletes = match self.rollout.parts().get(&self.cluster) {
-            Some(Some(Part::Looked { deletes, .. }))
-                if self.mode == Mode::Plan || report.waits_to_delete().is_some() =>
-            {
-                *deletes
-            }
+        let counts = self.mode == Mode::Plan || report.waits_to_delete().is_some();
+        let deletes = match lock(&self.rollout.known).parts().get(&self.cluster) {
+            Some(Some(Part::Looked { deletes, .. })) if counts => *deletes,
             _ => 0,
         };
         // What could not be noted waits for the next round, and not for news.
@@ -385,65 +429,44 @@ impl Turn {
         let target = self.target.clone();
         let looked = Part::Looked { target, rolls, withheld, deletes, told, doing };
         if is_of_use {
-            self.rollout.looked_at((&self.cluster, &self.target, 0));
+            lock(&self.rollout.known).looked_at(self.asks(), 0);
         }
         self.becomes(if is_of_use { looked } else { Part::Absent });
     }
 
     /// Notes how the units of the cluster are.
     fn note(&self, report: &ClusterReport) -> Result<(), StateError> {
-        let before = self.rollout.ledger(&self.revision)?;
-        let mut ledger = before.clone();
-        self.forget_what_is_wanted_no_more(&mut ledger);
-        ledger.see(&self.cluster, report, self.is_partial, self.now());
-        let mut back = BTreeSet::new();
-        if let Some(patience) = self.rollout.goes_back {
-            let changed = report.changes_in(Mode::Apply).map(|step| &step.unit).collect();
-            let trial =
-                Trial { waves: &self.rollout.waves, cluster: &self.cluster, changed, patience, now: self.now() };
-            back = trial.judge(&before, &mut ledger);
-        }
-        if ledger != before {
+        let changed = report.changes_in(Mode::Apply).map(|step| &step.unit).collect();
+        let note = |known: &mut Known| {
+            let now = self.now();
+            let trial = self.rollout.goes_back.map(|patience| Trial {
+                waves: &self.rollout.waves,
+                cluster: &self.cluster,
+                changed,
+                patience,
+                now,
+            });
+            let on_trial = trial.as_ref().map(|trial| trial.under_way(&known.ledger)).unwrap_or_default();
+            self.forget_what_is_wanted_no_more(&mut known.ledger);
+            known.ledger.see(&self.cluster, report, self.is_partial, now);
+            let back = trial.map(|trial| trial.judge(&on_trial, &mut known.ledger)).unwrap_or_default();
+            self.news_after_soaks(known);
+            (back.clone(), back)
+        };
+        let (back, has_changed) = self.rollout.change((&self.revision, &self.cluster), note)?;
+        if has_changed {
             info!(sync = self.rollout.sync, cluster = self.cluster, revision = self.revision, "rollout goes on");
-            self.rollout.write(&ledger)?;
             self.rollout.news(self.now());
-            self.rollout.news_after_soaks(&ledger, self.now());
             self.rollout.nudge_all(&back);
         }
         Ok(())
     }
 
     fn becomes(&self, part: Part) {
-        let before = self.rollout.parts().insert(self.cluster.clone(), Some(part.clone()));
-        if before.flatten() != Some(part) {
+        let before = lock(&self.rollout.known).takes(&self.cluster, part.clone());
+        if before != Some(part) {
             self.rollout.news(self.now());
         }
-    }
-}
-
-impl Rollout {
-    /// Tells whether the round of a cluster may still do something while this process runs: it is under way, or waits for
-    /// one that is.
-    fn is_active(
-        &self,
-        ledger: &Ledger,
-        parts: &BTreeMap<String, Option<Part>>,
-        cluster: &str,
-        now: Timestamp,
-        seen: &mut BTreeSet<String>,
-    ) -> bool {
-        let (target, rolls) = match parts.get(cluster) {
-            Some(None | Some(Part::Running | Part::Looked { doing: Doing::Going, .. })) => return true,
-            None | Some(Some(Part::Absent | Part::Looked { doing: Doing::Over, .. })) => return false,
-            Some(Some(Part::Looked { target, rolls, doing: Doing::Waiting, .. })) => (target, rolls),
-        };
-        // Who waits for whoever waits for it waits for nobody.
-        seen.insert(cluster.to_owned())
-            && rolls.keys().any(|unit| match self.expected(ledger, parts, (cluster, target, unit), now) {
-                Verdict::First | Verdict::Go => true,
-                Verdict::Wait(Some(on), _) => self.is_active(ledger, parts, &on, now, seen),
-                Verdict::Wait(None, _) => false,
-            })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Waves: the order in which the clusters of a sync get a change, and the decision whose turn it is.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use gatewright_engine::plan::guard::rollout::Wait;
 use gatewright_engine::text::{count, listed};
 use jiff::Timestamp;
 
-use super::Part;
+use super::known::{Part, Parts};
 use super::record::{Failure, Member, Record, Stage};
 use crate::basics::duration::Period;
 use crate::config::rollout::{RolloutSettings, WaveSettings};
@@ -23,6 +24,8 @@ const MOST_NAMES: usize = 8;
 pub(super) struct Wave {
     /// The clusters, in their order.
     pub clusters: Vec<String>,
+    /// The same, by name.
+    pub names: BTreeSet<String>,
     /// Only the first of them that has the change is the wave.
     pub is_canary: bool,
     /// The most that are on their way to it at once.
@@ -48,20 +51,38 @@ pub(super) enum Verdict {
     Wait(Option<String>, Wait),
 }
 
-/// A cluster that asks for its turn with the change of a unit.
+/// The question whose turn it is with the change of a unit.
 pub(super) struct Question<'a> {
     /// The waves of the sync.
     pub waves: &'a [Wave],
     /// The rollout of the change.
     pub record: &'a Record,
     /// The parts of the clusters that this process looks after; where nothing is changed it is not asked for.
-    pub parts: Option<&'a BTreeMap<String, Option<Part>>>,
-    /// The cluster.
-    pub cluster: &'a str,
+    pub parts: Option<&'a Parts>,
     /// Everything that is to be rolled out with it.
     pub target: &'a str,
     /// Now.
     pub now: Timestamp,
+    /// What was found out already about each wave.
+    pub found: &'a [Found],
+}
+
+/// Findings about a wave that are the same for all clusters that do not have the change.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The reason why a later wave waits.
+    before: OnceCell<Option<Verdict>>,
+    /// The reason why those of this wave wait.
+    within: OnceCell<Option<Verdict>>,
+    /// The place of the first that may become the canary.
+    candidate: OnceCell<Option<usize>>,
+}
+
+impl Found {
+    /// Begins with nothing, for as many waves.
+    pub(super) fn of(waves: &[Wave]) -> Vec<Self> {
+        waves.iter().map(|_| Self::default()).collect()
+    }
 }
 
 /// The outlook for a cluster that does not have the change.
@@ -105,18 +126,30 @@ pub(super) fn back(
     for wave in &mut waves {
         (wave.soak, wave.needs_approval, wave.skips_lost) = (Duration::ZERO, false, true);
         wave.clusters.retain(|name| rounds.contains(name));
+        wave.names = wave.clusters.iter().cloned().collect();
     }
     waves.retain(|wave| !wave.clusters.is_empty());
     waves
 }
 
-/// Returns when clusters will have been healthy for long enough.
-pub(super) fn soaks<'a>(waves: &'a [Wave], record: &'a Record) -> impl Iterator<Item = Timestamp> + 'a {
-    let of = |wave: &'a Wave| {
-        let healthy = record.members.iter().filter(|(name, it)| it.stage == Stage::Healthy && wave.has(name));
-        healthy.filter_map(|(_, member)| member.since.checked_add(wave.soak).ok())
+/// Returns when clusters will have been healthy for long enough: one of them, or all.
+pub(super) fn soaks<'a>(
+    waves: &'a [Wave],
+    record: &'a Record,
+    cluster: Option<&'a str>,
+) -> impl Iterator<Item = Timestamp> + 'a {
+    let of = move |wave: &'a Wave| {
+        let one = cluster.filter(|name| wave.has(name)).and_then(|name| record.members.get(name));
+        let all = wave.members(record).map(|(_, member)| member).filter(move |_| cluster.is_none());
+        let healthy = one.into_iter().chain(all).filter(|member| member.stage == Stage::Healthy);
+        healthy.filter_map(|member| member.since.checked_add(wave.soak).ok())
     };
     waves.iter().filter(|wave| !wave.soak.is_zero()).flat_map(of)
+}
+
+/// Tells whether what is healthy is watched for a time before the next wave.
+pub(super) fn have_soaks(waves: &[Wave]) -> bool {
+    waves.iter().any(|wave| !wave.soak.is_zero())
 }
 
 /// Returns the clusters that go back because a change has failed on one of them: that one, and its whole wave if it is too
@@ -125,10 +158,9 @@ pub(super) fn go_back_with(waves: &[Wave], record: &Record, cluster: &str) -> Ve
     let has_it = |member: &Member| !(member.is_carried || member.stays || matches!(member.stage, Stage::Returned(_)));
     let is_first = record.first.as_deref() == Some(cluster);
     let wave = waves.iter().find(|wave| !wave.is_canary && wave.has(cluster)).filter(|_| !is_first);
-    let members = |wave: &Wave| record.members.iter().filter(|(name, _)| wave.has(name)).collect::<Vec<_>>();
     let is_too_much =
-        |wave: &&Wave| members(wave).iter().filter(|(_, member)| member.stage.has_failed()).count() > wave.tolerated;
-    let whole = wave.filter(is_too_much).map(members);
+        |wave: &&Wave| wave.members(record).filter(|(_, member)| member.stage.has_failed()).count() > wave.tolerated;
+    let whole = wave.filter(is_too_much).map(|wave| wave.members(record));
     let of_wave = whole.into_iter().flatten().map(|(name, _)| name.as_str());
     let all: BTreeSet<&str> = of_wave.chain([cluster]).collect();
     let all = all.into_iter().filter(|name| record.members.get(*name).is_some_and(has_it));
@@ -172,31 +204,48 @@ impl Wave {
 
     /// All of these clusters at once.
     pub(super) fn of(clusters: Vec<String>) -> Self {
-        let (at_once, soak) = (usize::MAX, Duration::ZERO);
-        Self { clusters, is_canary: false, at_once, tolerated: 0, soak, needs_approval: false, skips_lost: false }
+        let (at_once, soak, names) = (usize::MAX, Duration::ZERO, clusters.iter().cloned().collect());
+        Self {
+            clusters,
+            names,
+            is_canary: false,
+            at_once,
+            tolerated: 0,
+            soak,
+            needs_approval: false,
+            skips_lost: false,
+        }
     }
 
     fn has(&self, cluster: &str) -> bool {
-        self.clusters.iter().any(|name| name == cluster)
+        self.names.contains(cluster)
+    }
+
+    /// Returns those of its clusters that have a change, by name.
+    fn members<'a>(&'a self, record: &'a Record) -> impl Iterator<Item = (&'a String, &'a Member)> {
+        self.names.iter().filter_map(|name| record.members.get_key_value(name))
     }
 }
 
 impl Question<'_> {
-    /// Says whose turn it is.
-    pub(super) fn verdict(&self) -> Verdict {
-        if let Some(back) = self.record.back.get(self.cluster) {
-            return self.taken_back(self.cluster, &back.failure);
+    /// Says whether it is the turn of a cluster.
+    pub(super) fn verdict(&self, cluster: &str) -> Verdict {
+        if let Some(back) = self.record.back.get(cluster) {
+            return Self::taken_back(None, &back.failure);
         }
-        match self.record.members.get(self.cluster) {
-            Some(Member { stage: Stage::Returned(failure), .. }) => return self.taken_back(self.cluster, failure),
+        match self.record.members.get(cluster) {
+            Some(Member { stage: Stage::Returned(failure), .. }) => return Self::taken_back(None, failure),
             Some(_) => return Verdict::Go,
             None => {}
         }
-        for (index, wave) in self.waves.iter().enumerate() {
+        for ((index, wave), found) in self.waves.iter().enumerate().zip(self.found) {
             let blocked = match wave {
-                wave if wave.is_canary => self.canary(wave),
-                wave if wave.has(self.cluster) => return self.within(wave, index).unwrap_or(Verdict::Go),
-                wave => self.before(wave, index),
+                wave if wave.is_canary => self.canary(wave, found, cluster),
+                wave if wave.has(cluster) => {
+                    let within = found.within.get_or_init(|| self.within(wave, index));
+                    return within.clone().unwrap_or(Verdict::Go);
+                }
+                wave => found.before.get_or_init(|| self.before(wave, index)).clone(),
             };
             if let Some(blocked) = blocked {
                 return blocked;
@@ -206,7 +255,7 @@ impl Question<'_> {
     }
 
     /// The first of a wave that has the change is all of it; `None`: it is healthy, or nobody has the change.
-    fn canary(&self, wave: &Wave) -> Option<Verdict> {
+    fn canary(&self, wave: &Wave, found: &Found, cluster: &str) -> Option<Verdict> {
         let first = self.record.first.as_ref().and_then(|first| self.record.members.get_key_value(first));
         if let Some((name, member)) = first {
             let blocked = self.blocks(wave, name, member);
@@ -214,12 +263,17 @@ impl Question<'_> {
                 return blocked;
             }
         }
-        if let Some(lost) = self.lost(wave, 1) {
-            return Some(lost);
+        if let Some(lost) = found.before.get_or_init(|| self.lost(wave, 1)) {
+            return Some(lost.clone());
         }
-        let mut candidates = wave.clusters.iter();
-        let first = candidates.find(|name| *name == self.cluster || self.outlook(wave, name) == Outlook::Open)?;
-        Some(if *first == self.cluster { Verdict::First } else { not_there_yet(first) })
+        let is_open = |name: &String| self.outlook(wave, name) == Outlook::Open;
+        let open = *found.candidate.get_or_init(|| wave.clusters.iter().position(is_open));
+        let is_before = wave.clusters[..open.unwrap_or(wave.clusters.len())].iter().any(|name| name == cluster);
+        match open.map(|index| &wave.clusters[index]).filter(|_| !is_before) {
+            Some(first) if first != cluster => Some(not_there_yet(first)),
+            None if !is_before => None,
+            _ => Some(Verdict::First),
+        }
     }
 
     /// The wave of the cluster itself.
@@ -228,7 +282,7 @@ impl Question<'_> {
             return Some(halted);
         }
         let going: Vec<&String> =
-            self.members(wave).filter(|(name, member)| self.is_going(name, member)).map(|(name, _)| name).collect();
+            wave.members(self.record).filter(|(name, it)| self.is_going(name, it)).map(|(name, _)| name).collect();
         if let (Some(first), true) = (going.first(), going.len() >= wave.at_once) {
             let message = format!(
                 "wave {} goes to {} at once, and cluster {first} is one of them",
@@ -250,7 +304,7 @@ impl Question<'_> {
             return Some(halted);
         }
         let is_tolerated = |member: &Member| member.stage.has_failed();
-        let mut open = self.members(wave).filter(|(_, member)| !is_tolerated(member));
+        let mut open = wave.members(self.record).filter(|(_, member)| !is_tolerated(member));
         if let Some(verdict) = open.find_map(|(name, member)| self.blocks(wave, name, member)) {
             return Some(verdict);
         }
@@ -261,19 +315,15 @@ impl Question<'_> {
         // Those that the change does not concern have not tried it either.
         let is_lost = |name: &String| self.outlook(wave, name) == Outlook::Absent;
         let is_healthy = |(_, member): (&String, &Member)| member.stage == Stage::Healthy;
-        let is_tried = self.members(wave).any(is_healthy) || wave.skips_lost;
+        let is_tried = wave.members(self.record).any(is_healthy) || wave.skips_lost;
         (!is_tried && wave.clusters.iter().any(is_lost)).then(|| {
             let message = format!("nothing could be done on the clusters of wave {}", index + 1);
             wait(None, message, "it follows once it is healthy on one of them; or approve it as it is")
         })
     }
 
-    fn members<'b>(&'b self, wave: &'b Wave) -> impl Iterator<Item = (&'b String, &'b Member)> {
-        self.record.members.iter().filter(|(name, _)| wave.has(name))
-    }
-
     fn halted(&self, wave: &Wave) -> Option<Verdict> {
-        let mut halted = self.members(wave).filter(|(_, member)| member.stage.has_failed());
+        let mut halted = wave.members(self.record).filter(|(_, member)| member.stage.has_failed());
         let first = halted.next();
         let number = usize::from(first.is_some()) + halted.count();
         if let Some((name, member)) = first.filter(|_| number > wave.tolerated) {
@@ -284,11 +334,10 @@ impl Question<'_> {
 
     /// One cluster that does not answer any more after it got the change is bad luck; more of them are the change.
     fn lost(&self, wave: &Wave, tolerated: usize) -> Option<Verdict> {
-        let is_lost = |name: &str, member: &Member| {
-            member.stage == Stage::Going && name != self.cluster && self.part(name) == Some(&Part::Absent)
-        };
+        let is_lost =
+            |name: &str, member: &Member| member.stage == Stage::Going && self.part(name) == Some(&Part::Absent);
         let lost: Vec<&String> =
-            self.members(wave).filter(|(name, it)| is_lost(name, it)).map(|(name, _)| name).collect();
+            wave.members(self.record).filter(|(name, it)| is_lost(name, it)).map(|(name, _)| name).collect();
         (lost.len() > tolerated).then(|| {
             let names = listed(&lost, MOST_NAMES);
             let message =
@@ -319,7 +368,7 @@ impl Question<'_> {
                 let wait = Wait { guard: Guard::RolloutHalted, message, hint, why: Some(why.clone()) };
                 Some(Verdict::Wait(Some(name.clone()), wait))
             }
-            Stage::Returned(failure) => Some(self.taken_back(name, failure)),
+            Stage::Returned(failure) => Some(Self::taken_back(Some(name), failure)),
             Stage::Going if self.is_going(name, member) => {
                 let message =
                     format!("{revision} goes to cluster {name} first, and is not known to be healthy there yet");
@@ -339,12 +388,11 @@ impl Question<'_> {
         }
     }
 
-    /// It has failed, and is not there any more.
-    fn taken_back(&self, cluster: &str, Failure { on, revision, why }: &Failure) -> Verdict {
+    /// It has failed, on another cluster for which it waits or on its own, and is not there any more.
+    fn taken_back(waits_for: Option<&String>, Failure { on, revision, why }: &Failure) -> Verdict {
         let message = format!("{revision} went to cluster {on}, was not healthy there, and was taken back");
         let hint = "correct the source; or approve it as it is".to_owned();
-        let waits_for = Some(cluster).filter(|cluster| *cluster != self.cluster).map(str::to_owned);
-        Verdict::Wait(waits_for, Wait { guard: Guard::RolloutHalted, message, hint, why: Some(why.clone()) })
+        Verdict::Wait(waits_for.cloned(), Wait { guard: Guard::RolloutHalted, message, hint, why: Some(why.clone()) })
     }
 
     fn outlook(&self, wave: &Wave, name: &str) -> Outlook {

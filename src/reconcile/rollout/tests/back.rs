@@ -19,7 +19,7 @@ fn returning(Fleet { rollout, folder }: Fleet) -> Fleet {
 impl Fleet {
     /// The clusters that are to go back.
     fn back(&self) -> Vec<String> {
-        let ledger = self.rollout.ledger("").expect("it can be read");
+        let ledger = self.ledger();
         ledger.units.into_iter().flat_map(|record| record.back.into_keys()).collect()
     }
 
@@ -47,9 +47,7 @@ fn a_wave_goes_back_as_a_whole_when_too_many_of_it_fail() {
     assert_eq!(fleet.back(), [""; 0]);
     let failure =
         |on: &str| Stage::Returned(Failure { on: on.to_owned(), revision: "v2".to_owned(), why: edge().to_string() });
-    let stage = |cluster: &str| {
-        fleet.rollout.ledger("").expect("it can be read").units[0].members.get(cluster).map(|it| it.stage.clone())
-    };
+    let stage = |cluster: &str| fleet.ledger().units[0].members.get(cluster).map(|it| it.stage.clone());
     assert_eq!(stage("a"), Some(failure("a")));
 
     let fleet = two_waves(0, Duration::ZERO);

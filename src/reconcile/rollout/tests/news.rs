@@ -33,8 +33,8 @@ fn what_is_held_for_the_reason_that_was_told_is_not_looked_at_again() {
     is_quiet("v2");
     // Rollouts are paused.
     let pause = Pause { reason: "holidays".to_owned(), by: None, since: Timestamp::UNIX_EPOCH };
-    let ledger = Ledger { paused: Some(pause), ..fleet.rollout.ledger("").expect("it can be read") };
-    fleet.rollout.write(&ledger).expect("it can be written");
+    let ledger = Ledger { paused: Some(pause), ..fleet.ledger() };
+    fleet.write(&ledger);
     assert!(!fleet.rolls("a", "v3", UnitState::Changed) && !fleet.rolls("b", "v3", UnitState::Changed));
     is_quiet("v3");
     // Nobody knows how far they are.
