@@ -26,6 +26,7 @@ use crate::reconcile::model::Order;
 use crate::report::{ClusterState, Report};
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
+use crate::source::cache::Trouble;
 use crate::state::suspension::{self, Suspension};
 use crate::state::timekeeping;
 use crate::webhooks;
@@ -155,8 +156,23 @@ impl Sync {
             self.skipped("not-ready", shared);
             return Outcome::Failed;
         }
-        let newest = snapshot;
-        let snapshot = self.order.rollout.as_ref().map_or_else(|| Arc::clone(&newest), |it| it.goes_on_with(&newest));
+        let report = self.round_with(&snapshot, trouble, shared, stop).await;
+        let outcome = self.conclude(report, shared).await;
+        if let (Some(rollout), Some(newest)) = (&self.order.rollout, slot.get().0) {
+            rollout.goes_on_after(&newest);
+        }
+        outcome
+    }
+
+    /// Runs a round with the newest revision, or with the one that is to be finished first.
+    async fn round_with(
+        &self,
+        newest: &Arc<Snapshot>,
+        trouble: Option<Trouble>,
+        shared: &Shared,
+        stop: &CancellationToken,
+    ) -> Report {
+        let snapshot = self.order.rollout.as_ref().map_or_else(|| Arc::clone(newest), |it| it.goes_on_with(newest));
         let want = Want::later(&self.syncs[self.name()].renderings, &snapshot, &self.cluster);
         let wanted = Wanted::from([(self.cluster.name.clone(), want)]);
         let siblings = BTreeMap::from([(self.cluster.name.clone(), self.siblings(&snapshot))]);
@@ -165,11 +181,7 @@ impl Sync {
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
         report.next_revision = Some(newest.revision.clone()).filter(|newest| *newest != snapshot.revision);
-        let outcome = self.conclude(report, shared).await;
-        if let (Some(rollout), Some(newest)) = (&self.order.rollout, slot.get().0) {
-            rollout.goes_on_after(&newest);
-        }
-        outcome
+        report
     }
 
     /// Tells whether what is known of the source may be older than what another host has applied.

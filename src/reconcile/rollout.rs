@@ -6,6 +6,7 @@
 //! on with it; what rounds are doing is known to this process alone.
 
 mod back;
+mod contents;
 mod deletions;
 mod finish;
 mod journal;
@@ -35,6 +36,7 @@ use crate::config::settings::{self, ClusterSettings, SyncSettings};
 use crate::reconcile::model::Clusters;
 use crate::source::Snapshot;
 use crate::state::{State, StateError};
+use contents::Contents;
 use known::Known;
 use news::Looks;
 use record::Record;
@@ -70,6 +72,7 @@ pub struct Rollout {
     /// When the news are told once more.
     alarms: Mutex<BTreeSet<Timestamp>>,
     looks: Mutex<Looks>,
+    contents: Mutex<Contents>,
     /// Held by whoever notes something.
     noting: Mutex<()>,
     /// The means to have rounds begun again by the daemon, by cluster.
@@ -132,6 +135,7 @@ impl Rollout {
             deliberated: Mutex::default(),
             alarms: Mutex::default(),
             looks: Mutex::default(),
+            contents: Mutex::default(),
             noting: Mutex::default(),
             nudges: Mutex::default(),
         }

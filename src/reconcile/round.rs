@@ -89,8 +89,9 @@ fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
     let Some(turn) = &settings.turn else { return };
     let masker = &facts.policies.conflicts.masker;
     let units = || facts.rendered.units.iter().map(|unit| (&unit.id, unit));
+    let of = |unit: &Unit| turn.content(&facts.rendered, &unit.id, || content(unit, masker));
     if turn.may_go_back() {
-        turn.wants(units().map(|(id, unit)| (id.clone(), content(unit, masker))).collect());
+        turn.wants(units().map(|(id, unit)| (id.clone(), of(unit))).collect());
     }
     if plan.is_stopped() {
         return;
@@ -109,7 +110,7 @@ fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
     let rolled: BTreeSet<&ObjectId> = plan.changes().filter(is_back).map(|step| &step.unit).collect();
     // A unit waits as a whole, so all of it is the change, whatever of it is there already.
     for (id, unit) in units().filter(|(id, _)| rolled.contains(id)) {
-        asked.units.insert(id.clone(), content(unit, masker));
+        asked.units.insert(id.clone(), of(unit));
     }
     for unit in rolled {
         asked.units.entry(unit.clone()).or_default();

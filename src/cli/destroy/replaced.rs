@@ -49,7 +49,7 @@ pub(super) fn check_health(session: &Session<'_>, args: &Args, plan: &Report) ->
     let selection = Selection::of(&args.sync, &args.once_healthy_on);
     let ready = session.prepare(&selection, &session.any_installation()?)?;
     let Some(prepared) = ready.rounds.first() else {
-        return Err(Failure { code: EXIT_FAILED, ..refused(args, "nobody knows what is wanted there".to_owned()) });
+        return Err(Failure { code: EXIT_FAILED, ..refused(args, "nobody knows what is wanted there") });
     };
     let there = session.round(prepared, Mode::Plan);
     let missing = |name: &String| missing(&units, name, there.clusters.get(name));
@@ -64,10 +64,11 @@ pub(super) fn check_health(session: &Session<'_>, args: &Args, plan: &Report) ->
     if more > 0 {
         complain(&format!("and {more} more\n"));
     }
-    Err(refused(args, format!("what would go is not all healthy on {}", listed(&args.once_healthy_on, MOST_UNITS))))
+    let clusters = listed(&args.once_healthy_on, MOST_UNITS);
+    Err(refused(args, &format!("what would go is not all healthy on {clusters}")))
 }
 
-fn refused(args: &Args, why: String) -> Failure {
+fn refused(args: &Args, why: &str) -> Failure {
     let hint = format!(
         "`gatewright status {}` says how it is there; without --once-healthy-on it is deleted all the same",
         args.sync

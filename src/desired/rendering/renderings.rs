@@ -33,6 +33,8 @@ pub struct Renderings {
     marker: Marker,
     /// All clusters that there are, if anybody knows.
     fleet: Option<Arc<Fleet>>,
+    /// The same, in a few bytes.
+    fleet_key: String,
     progress: Option<Progress>,
     last: Mutex<Edition>,
 }
@@ -54,7 +56,7 @@ impl Renderings {
     /// `packs_key` names the packs and their settings: other packs have another one.
     pub fn new(settings: SyncSettings, packs: Arc<Packs>, packs_key: &str, marker: Marker) -> Self {
         let (packs_key, last) = (packs_key.to_owned(), Mutex::default());
-        Self { settings, packs, packs_key, marker, fleet: None, progress: None, last }
+        Self { settings, packs, packs_key, marker, fleet: None, fleet_key: String::new(), progress: None, last }
     }
 
     /// Shows where work does not come to an end.
@@ -66,7 +68,7 @@ impl Renderings {
     /// Adds all clusters that there are, for overlays that name others.
     #[must_use]
     pub fn among(self, fleet: &Arc<Fleet>) -> Self {
-        Self { fleet: Some(Arc::clone(fleet)), ..self }
+        Self { fleet: Some(Arc::clone(fleet)), fleet_key: digest(format!("{fleet:?}").as_bytes()), ..self }
     }
 
     fn terms(&self) -> Terms {
@@ -148,7 +150,7 @@ impl Renderings {
         add(&program());
         add(&self.packs_key);
         add(&serde_json::to_string(&self.settings).unwrap_or_default());
-        add(&format!("{:?} {:?} {:?}", self.marker, cluster, self.fleet));
+        add(&format!("{:?} {:?} {:?}", self.marker, cluster, self.fleet_key));
         for (path, entry) in snapshot.tree.below(&self.settings.path).files() {
             add(path);
             match entry {
@@ -162,7 +164,9 @@ impl Renderings {
     /// Names everything that renderings of a revision depend on, but for the cluster.
     pub(super) fn target(&self, revision: &str) -> String {
         let settings = serde_json::to_string(&self.settings).unwrap_or_default();
-        digest(format!("{:?}", (program(), &self.packs_key, settings, &self.marker, &self.fleet, revision)).as_bytes())
+        digest(
+            format!("{:?}", (program(), &self.packs_key, settings, &self.marker, &self.fleet_key, revision)).as_bytes(),
+        )
     }
 
     fn reading(&self, revision: &str) -> Pending<Reading> {

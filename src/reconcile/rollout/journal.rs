@@ -164,7 +164,7 @@ fn parse(bytes: &[u8]) -> Result<(Ledger, u64, u64), Unreadable> {
     let mut ledger = first.map_err(Unreadable::Whole)?;
     ledger.sort();
     let (whole, mut end) = (values.byte_offset(), values.byte_offset());
-    let first = bytes[..whole].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let first = bytes[..whole].split(|byte| *byte == b'\n').count();
     for (index, line) in (first..).zip(bytes[whole..].split_inclusive(|byte| *byte == b'\n')) {
         if !line.ends_with(b"\n") {
             break;

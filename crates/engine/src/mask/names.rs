@@ -46,6 +46,9 @@ const REFERRING: [&str; 4] = ["tls", "pull", "image", "existing"];
 
 /// Tells whether a field, by its name, holds a secret if it has this value.
 pub(crate) fn is_secret_field(name: &str, value: &Value) -> bool {
+    if !may_be_secret(name) {
+        return false;
+    }
     match value {
         Value::String(text) => is_secret_name(&words(name)) && !super::texts::is_placeholder(text),
         Value::Number(_) => words(name).last().is_some_and(|last| NUMERIC.contains(&last.as_str())),
@@ -55,6 +58,9 @@ pub(crate) fn is_secret_field(name: &str, value: &Value) -> bool {
 
 /// Tells whether a variable of an environment, a flag or a header of this name holds a secret.
 pub(crate) fn is_secret_variable(name: &str) -> bool {
+    if !may_be_secret(name) {
+        return false;
+    }
     let words = words(name);
     // Whoever sets a variable that is a key, of whatever kind, means one that opens something.
     let is_key = name.chars().all(|c| !c.is_ascii_lowercase()) && words.last().is_some_and(|last| last == "key");
@@ -64,6 +70,16 @@ pub(crate) fn is_secret_variable(name: &str) -> bool {
 /// Tells whether a number of this name is how many there are of something.
 pub(crate) fn is_count(name: &str) -> bool {
     words(name).last().is_some_and(|last| last == "tokens")
+}
+
+/// Tells whether a name may be that of a secret, by how it ends. Nearly all are not, and to take them apart takes longer.
+fn may_be_secret(name: &str) -> bool {
+    let end = name.trim_end_matches(|character: char| !character.is_ascii_alphabetic()).as_bytes();
+    let ends_with = |word: &&str| {
+        let tail = end.len().checked_sub(word.len()).map(|start| &end[start..]);
+        tail.is_some_and(|tail| tail.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    !name.is_ascii() || PLAIN.iter().chain(&NUMERIC).chain(&["key", "keys"]).any(ends_with)
 }
 
 fn is_secret_name(words: &[String]) -> bool {

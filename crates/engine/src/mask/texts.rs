@@ -3,7 +3,7 @@
 //! A rule that finds too much hides what a report is read for, so each goes by a form that hardly anything else has.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -85,7 +85,7 @@ thread_local! {
 
 #[derive(Default)]
 struct Plain {
-    texts: HashSet<Box<str>>,
+    texts: BTreeSet<Box<str>>,
     bytes: usize,
 }
 

@@ -38,7 +38,7 @@ fn a_line_that_says_nothing_sensible_lets_nobody_through() {
     for line in ["{", "garbage", r#"{"later":1}"#, r#"{"begun":1}"#, unknown] {
         fs::write(path(&fleet), [&good, line.as_bytes(), b"\n"].concat()).expect("a test may");
         let error = record::read(&State::open(fleet.folder.path()), "gateways").expect_err(line);
-        let number = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let number = good.split(|byte| *byte == b'\n').count();
         assert!(Chain(&error).to_string().contains(&format!("line {number}")), "{line}: {}", Chain(&error));
         assert!(!fleet.rolls("a", "v3", UnitState::Changed), "{line}");
     }
@@ -66,7 +66,7 @@ fn what_an_earlier_version_wrote_is_gone_on_with() {
 fn it_is_written_whole_when_it_has_become_long() {
     let fleet = fleet(2, false);
     let (mut most, mut revision) = (0, 0);
-    while revision < 2_000 && lines(&fleet.at_least_one()) >= most {
+    while revision < 2_000 && lines(fleet.at_least_one()) >= most {
         revision += 1;
         most = lines(&fleet);
         assert!(fleet.rolls("a", &format!("v{revision}"), UnitState::Changed));
