@@ -336,14 +336,6 @@ impl From<&(ObjectId, Place)> for Unclaimed {
     }
 }
 
-impl UnitReport {
-    /// Begins the report of a unit.
-    pub fn new(unit: ObjectId, state: UnitState) -> Self {
-        let (message, unawaited, addresses, ports) = (None, None, Vec::new(), Vec::new());
-        Self { unit, state, message, unrendered: false, addresses, ports, pods: None, unawaited, since: None }
-    }
-}
-
 impl ProblemReport {
     /// Tells whether a cluster has it.
     pub fn is_on(&self, cluster: &str) -> bool {

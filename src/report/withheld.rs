@@ -40,6 +40,12 @@ impl<T> From<T> for Dated<T> {
 }
 
 impl UnitReport {
+    /// Begins the report of a unit.
+    pub fn new(unit: ObjectId, state: UnitState) -> Self {
+        let (message, unawaited, addresses, ports) = (None, None, Vec::new(), Vec::new());
+        Self { unit, state, message, unrendered: false, addresses, ports, pods: None, unawaited, since: None }
+    }
+
     /// Tells whether it was seen healthy, as its source says.
     pub fn is_healthy(&self) -> bool {
         let is_right = matches!(self.state, UnitState::Current | UnitState::Changed | UnitState::Pruned);
