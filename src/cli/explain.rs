@@ -193,7 +193,7 @@ fn find<'a>(
 fn is_governed(spec: &ObjectId, packs: &Packs, wanted: &Wanted) -> bool {
     let Some(pack) = packs.claiming(&spec.group, &spec.kind) else { return false };
     let kind = &pack.own.kind;
-    wanted.is(&ObjectId { group: kind.group.clone(), kind: kind.kind.clone(), ..spec.clone() })
+    wanted.is(&ObjectId::new(&kind.group, &kind.kind, &spec.namespace, &spec.name))
 }
 
 /// Returns the specs that are rendered; other units are documents that are applied as they are.

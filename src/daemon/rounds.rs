@@ -190,7 +190,20 @@ impl Sync {
             return false;
         }
         let last = journal::last(&shared.state, self.name(), &self.cluster.name);
-        last.is_none_or(|last| last.revision != snapshot.revision)
+        last.is_none_or(|last| last.revision != snapshot.revision) || self.has_changed_since(snapshot)
+    }
+
+    /// Tells whether the last round that has changed something was about another revision. A host that dies in a round, or
+    /// right after it, leaves no report of it; what is needed to undo it is there before anything is changed.
+    fn has_changed_since(&self, snapshot: &Snapshot) -> bool {
+        let Some(archive) = &self.order.archive else { return false };
+        match archive.last(self.name(), &self.cluster.name) {
+            Ok(last) => last.is_some_and(|last| last.revision != snapshot.revision),
+            Err(error) => {
+                warn!(sync = self.name(), error = %Chain(&error), "nobody knows what was applied last");
+                true
+            }
+        }
     }
 
     /// Keeps what a round has to say, and tells it, as long as it is for this host to say.

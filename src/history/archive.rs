@@ -120,6 +120,15 @@ impl Archive {
         Recorder::new(Arc::clone(self), about)
     }
 
+    /// Returns the subject of the newest round of a sync on a cluster that has changed something there, or was about to.
+    ///
+    /// # Errors
+    ///
+    /// Its record cannot be read.
+    pub fn last(&self, sync: &str, cluster: &str) -> Result<Option<About>, VaultError> {
+        runs::last(&self.vault, sync, cluster)
+    }
+
     /// Tells whether it is time to look for what is too old: in a large fleet, to do so after each round is to look at all
     /// rounds of all clusters.
     fn is_to_expire(&self, now: Timestamp) -> bool {

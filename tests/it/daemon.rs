@@ -3,6 +3,7 @@
 mod alerts;
 mod cluster_secrets;
 mod dependencies;
+mod finish;
 mod fleet;
 mod folders;
 mod gathered;

@@ -205,7 +205,7 @@ fn a_changed_entry_makes_the_inventory_suspect_whatever_was_changed() {
     type Change = (&'static str, fn(&mut Entry));
     let changes: [Change; 4] = [
         ("adopted", |entry| entry.adopted = true),
-        ("unit", |entry| entry.unit.name = "other".to_owned()),
+        ("unit", |entry| entry.unit = ObjectId::new("", "Gateway", "", "other")),
         ("files", |entry| entry.files = ["elsewhere.yaml".to_owned()].into()),
         ("version", |entry| entry.gvk.version = "v2".to_owned()),
     ];

@@ -444,7 +444,9 @@ async fn exchanged_and_killed(death: Death) -> bool {
         known.extend(b.inventory(cluster.as_ref()).await.entries.into_keys());
         assert_eq!(known.len(), 8, "{death:?}: every object stands in an inventory");
     }
-    let of = async |sync: &Installation| sync.inventory(cluster.as_ref()).await.entries.into_keys().map(|id| id.name);
+    let of = async |sync: &Installation| {
+        sync.inventory(cluster.as_ref()).await.entries.into_keys().map(|id| id.name.clone())
+    };
     let names =
         |names: &mut dyn Iterator<Item = String>| names.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>();
     assert_eq!(

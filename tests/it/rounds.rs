@@ -78,7 +78,8 @@ async fn what_follows_a_failure_is_not_tried() {
     let cluster: Arc<dyn Cluster> = Arc::clone(&memory) as Arc<dyn Cluster>;
     let installation = Installation::new("edge", &json!({}));
     let all = gateways("infra", &[("edge", 80), ("other", 80)]);
-    let of_edge = || memory.objects().into_keys().filter(|id| id.name == "edge").map(|id| id.kind).collect::<Vec<_>>();
+    let of_edge =
+        || memory.objects().into_keys().filter(|id| id.name == "edge").map(|id| id.kind.clone()).collect::<Vec<_>>();
 
     memory.fail_next(Verb::Apply, Some(ObjectId::new("", "ConfigMap", "infra", "edge")), Reason::Forbidden);
     assert_eq!(installation.round(&all, &cluster).await.state, ClusterState::Failed);

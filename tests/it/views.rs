@@ -4,7 +4,8 @@ use gatewright::basics::sanitize;
 use gatewright::report::diff::diff;
 use gatewright::report::form::ReportFormat;
 use gatewright::report::text::{self, Look};
-use gatewright::report::{Report, html, junit, markdown};
+use gatewright::report::{Report, StepReport, html, junit, markdown};
+use gatewright_engine::object::ObjectId;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Value, json};
@@ -309,9 +310,10 @@ fn a_report_of_a_large_fleet_is_written_piece_by_piece() {
     let cluster = &one.clusters["planned"];
     let steps = |cluster_name: usize| {
         (0..2000).map(move |n| {
-            let mut step = cluster.steps[0].clone();
-            step.id.name = format!("c{cluster_name}-{n}");
-            step
+            let step = cluster.steps[0].clone();
+            let id = &step.id;
+            let id = ObjectId::new(&id.group, &id.kind, &id.namespace, &format!("c{cluster_name}-{n}"));
+            StepReport { id, ..step }
         })
     };
     let clusters = (0..50).map(|n| {

@@ -1,10 +1,12 @@
 //! Kubernetes objects as values: what they are, what they are called, how they are ordered.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// The identity of an object on a cluster: group and kind, but no version, because a new API version of the same
@@ -12,8 +14,16 @@ use serde_json::Value;
 ///
 /// Its text form is `Kind namespace/name` for people ([`fmt::Display`]) and `group/Kind/namespace/name` for marks
 /// and inventories ([`ObjectId::key`]). The namespace of a cluster-scoped object is empty.
+///
+/// It is shared by whoever has a clone of it: plans, reports and what is known of a cluster name the same objects many
+/// times, and a fleet has a hundred thousand of them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ObjectId(Arc<Parts>);
+
+/// The parts of an identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ObjectId {
+#[serde(rename = "ObjectId")]
+pub struct Parts {
     /// API group; empty for the core group.
     pub group: String,
     /// Kind, as in `kind:`.
@@ -27,7 +37,13 @@ pub struct ObjectId {
 impl ObjectId {
     /// Puts an identity together.
     pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
-        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+        Parts { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }.into()
+    }
+
+    /// Returns the same in another namespace; none if that is empty.
+    #[must_use]
+    pub fn within(&self, namespace: &str) -> Self {
+        Self::new(&self.group, &self.kind, namespace, &self.name)
     }
 
     /// Returns group and kind.
@@ -51,6 +67,50 @@ impl ObjectId {
             "" => format!("{}/{}", self.kind, self.name),
             namespace => format!("{}/{namespace}/{}", self.kind, self.name),
         }
+    }
+}
+
+impl From<Parts> for ObjectId {
+    fn from(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for ObjectId {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Ord for ObjectId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for ObjectId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for ObjectId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Parts::deserialize(deserializer).map(Self::from)
     }
 }
 
@@ -207,7 +267,7 @@ impl Object {
             Some(metadata) if namespace.is_empty() => drop(metadata.remove("namespace")),
             _ => metadata["namespace"] = Value::from(namespace),
         }
-        namespace.clone_into(&mut self.id.namespace);
+        self.id = self.id.within(namespace);
         self
     }
 

@@ -198,7 +198,7 @@ impl<'a> Context<'a> {
     fn add_class_layer(&self, class: &'a Document, resolved: &mut Resolved<'a>) -> Result<(), Box<Problem>> {
         resolved.files.insert(Arc::clone(&class.file));
         let Some(reference) = class.read::<GatewayClass>()?.spec.parameters_ref else { return Ok(()) };
-        let at = |message| self.invalid(class.place_of(&["spec", "parametersRef"]), message);
+        let at = |message| Box::new(self.invalid(class.place_of(&["spec", "parametersRef"]), message));
         let named = kind_of(resolved.pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
             return Err(at("the parametersRef of the class needs a namespace".to_owned()));
@@ -213,7 +213,7 @@ impl<'a> Context<'a> {
         let infrastructure = resolved.gateway.spec.infrastructure.as_ref();
         let Some(reference) = infrastructure.and_then(|it| it.parameters_ref.as_ref()) else { return Ok(()) };
         let path = ["spec", "infrastructure", "parametersRef"];
-        let at = |message| self.invalid(self.document.place_of(&path), message);
+        let at = |message| Box::new(self.invalid(self.document.place_of(&path), message));
         let named = kind_of(resolved.pack, &reference.group, &reference.kind).map_err(at)?;
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, &self.document.id.namespace, &reference.name);
@@ -256,8 +256,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn invalid(&self, place: Place, message: String) -> Box<Problem> {
-        Box::new(Problem::invalid_parameters(place, message).about(self.document.id.clone()))
+    fn invalid(&self, place: Place, message: String) -> Problem {
+        Problem::invalid_parameters(place, message).about(self.document.id.clone())
     }
 }
 

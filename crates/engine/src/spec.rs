@@ -299,11 +299,12 @@ impl Specs {
         let Some(kind) = kinds.get(&key).filter(|_| !config_map::is_shared(&key.0, &key.1)) else {
             return self.add_unclaimed(document, kinds);
         };
-        document.id.namespace = match (kind.namespaced, document.id.namespace.as_str()) {
-            (false, _) => String::new(),
-            (true, "") => self.namespace("default").to_owned(),
-            (true, said) => self.namespace(said).to_owned(),
+        let namespace = match (kind.namespaced, document.id.namespace.as_str()) {
+            (false, _) => "",
+            (true, "") => self.namespace("default"),
+            (true, said) => self.namespace(said),
         };
+        document.id = document.id.within(namespace);
         let problems = validate(&document, kind);
         let is_broken = !problems.is_empty();
         self.problems.extend(problems);

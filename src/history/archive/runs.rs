@@ -90,6 +90,18 @@ pub fn outline(vault: &Vault, run: &str) -> Result<BTreeMap<String, Outline>, Va
     on_each(vault, run, |cluster| Ok(read_steps(vault, run, cluster)?.map(count)))
 }
 
+/// Returns the subject of the newest round of a sync on a cluster that has changed something there, or was about to.
+pub fn last(vault: &Vault, sync: &str, cluster: &str) -> Result<Option<About>, VaultError> {
+    let alone = format!("{sync}.{cluster}");
+    let is_of_it = |run: &&String| run.split_once("Z-").is_some_and(|(_, about)| about == sync || about == alone);
+    for run in list(&vault.state.path(FOLDER)).iter().filter(is_of_it) {
+        if let Some(steps) = vault.read::<Steps>(&path(run, cluster, &steps_name(1)))? {
+            return Ok(Some(steps.about));
+        }
+    }
+    Ok(None)
+}
+
 /// Reads what a run has done, on all its clusters.
 pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
     on_each(vault, run, |cluster| read_cluster(vault, run, cluster))
@@ -233,7 +245,13 @@ fn size(path: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use gatewright_engine::object::Gvk;
+
+    use super::super::{Archive, Settings};
     use super::*;
+    use crate::state::State;
 
     fn runs(folder: &Path, names: &[(&str, usize)]) {
         for (name, bytes) in names {
@@ -288,5 +306,34 @@ mod tests {
         let at: Timestamp = "2026-11-20T12:00:00.123Z".parse().expect("it is a time");
         assert_eq!(name(at, "edge", &["eu-1"]), "20261120T120000.123Z-edge.eu-1");
         assert_eq!(name(at, "edge", &["eu-1", "us-1"]), "20261120T120000.123Z-edge");
+    }
+
+    #[test]
+    fn the_last_round_is_known_before_it_has_left_a_report() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let archive = Archive::open(&State::open(folder.path()), &Settings::default(), 10).map(Arc::new);
+        let archive = archive.expect("a key is made");
+        let begin = |hour: u32, (name, sync): (&str, &str), cluster: &str, revision: &str| {
+            let run = format!("20261120T{hour:02}0000.000Z-{name}");
+            let [sync, cluster, revision] = [sync, cluster, revision].map(str::to_owned);
+            let about = About { run, sync, cluster, revision, started: Timestamp::UNIX_EPOCH };
+            let id = ObjectId::new("", "Service", "infra", "edge");
+            let gvk = Gvk::new("v1", "Service");
+            let intent = Intent { unit: id.clone(), id, gvk, files: BTreeSet::new(), deed: Deed::Create };
+            archive.recorder(about).begin_with(vec![intent]).expect("it is written");
+        };
+        let last = |sync: &str, cluster: &str| {
+            archive.last(sync, cluster).expect("it can be read").map(|about| about.revision)
+        };
+        assert_eq!(last("edge", "west"), None);
+        begin(1, ("edge.west", "edge"), "west", "v1");
+        begin(2, ("edge", "edge"), "west", "v2");
+        begin(3, ("edge", "edge"), "east", "v3");
+        begin(4, ("edge.west.east", "edge.west"), "east", "v4");
+        assert_eq!(last("edge", "west").as_deref(), Some("v2"));
+        begin(5, ("edge.west", "edge"), "west", "v5");
+        assert_eq!([last("edge", "west"), last("edge", "east")].map(Option::unwrap_or_default), ["v5", "v3"]);
+        fs::write(folder.path().join("undo/20261120T050000.000Z-edge.west/west/steps-1"), "?").expect("a test may");
+        assert!(archive.last("edge", "west").is_err(), "unknown is not the one before");
     }
 }

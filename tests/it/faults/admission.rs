@@ -91,7 +91,7 @@ fn a_deletion_that_is_denied_stays_in_the_inventory() {
     place.sync().exits(1).says("nobody deletes this");
     place.did("DELETE", &["deployments/edge"]);
     let owned: Vec<String> =
-        place.site.inventory().entries.into_keys().filter(|id| id.name == "edge").map(|id| id.kind).collect();
+        place.site.inventory().entries.into_keys().filter(|id| id.name == "edge").map(|id| id.kind.clone()).collect();
     assert_eq!(owned, ["ConfigMap", "Service", "ServiceAccount"], "and with it what it needs");
 
     remove(&place, &POLICY, "DELETE", may_delete);

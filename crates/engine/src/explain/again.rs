@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::inputs::{Case, Input, Kind};
 use crate::merge::merge_over;
 use crate::merge::origin::{LayerName, Merged};
-use crate::object::Object;
+use crate::object::{Object, ObjectId};
 use crate::overlay::Overlay;
 use crate::pack::Parameters;
 use crate::resolve::{Resolved, gateway_of};
@@ -60,7 +60,7 @@ impl Changed {
         let mut resolved: Resolved<'_> = case.resolved.clone();
         let mut document = self.document.as_ref().unwrap_or(resolved.document).clone();
         if let Some(namespace) = &options.target_namespace {
-            document.id.namespace.clone_from(namespace);
+            document.id = document.id.within(namespace);
         }
         if self.document.is_some() {
             resolved.gateway = gateway_of(&document)?;
@@ -91,8 +91,8 @@ impl Changed {
 fn document(case: &Case<'_>, root: &Value) -> Document {
     let mut document = Document { root: Node::of_value(root), ..case.resolved.document.clone() };
     let text = |pointer| root.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    document.id.name = text("/metadata/name");
-    document.id.namespace = text("/metadata/namespace");
+    let (group, kind) = document.id.group_kind();
+    document.id = ObjectId::new(group, kind, &text("/metadata/namespace"), &text("/metadata/name"));
     document
 }
 

@@ -131,7 +131,7 @@ fn check(object: &Object, after: &Value, change: &OverlayPatch<'_>) -> Result<()
     let others = others.map(|path| path.into_iter().map(str::to_owned).collect());
     let at = |value: &'_ Value, path: &[String]| path.iter().try_fold(value, |value, part| value.get(part)).cloned();
     if let Some(path) = closed.chain(others).find(|path| at(before, path) != at(after, path)) {
-        return Err(change.refused(&path, object.id(), CLOSED));
+        return Err(change.refused(&path, object.id(), CLOSED).into());
     }
     // A pack may set such a key itself: the digest of what pods read.
     let (kept, found) = (own_marks(before), own_marks(after));
@@ -149,7 +149,7 @@ fn check(object: &Object, after: &Value, change: &OverlayPatch<'_>) -> Result<()
         None => Ok(()),
         Some((key, _)) => {
             let path = ["spec", "template", "metadata", "labels", key].map(str::to_owned);
-            Err(change.refused(&path, object.id(), CLOSED))
+            Err(change.refused(&path, object.id(), CLOSED).into())
         }
     }
 }

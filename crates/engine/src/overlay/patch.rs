@@ -96,9 +96,9 @@ impl<'a> OverlayPatch<'a> {
     }
 
     /// Says that the change is about something that no patch may change.
-    pub(super) fn refused(&self, path: &[String], what: &ObjectId, hint: &str) -> Box<Problem> {
+    pub(super) fn refused(&self, path: &[String], what: &ObjectId, hint: &str) -> Problem {
         let message = format!("the patch changes {} of {what}", path.join("."));
-        self.problem_at(self.place(path), message).hint(hint).into()
+        self.problem_at(self.place(path), message).hint(hint)
     }
 
     /// Finds the last operation that reaches a path, and what it says there.

@@ -69,11 +69,8 @@ fn changed(mut document: Document, change: &OverlayPatch<'_>) -> Result<Document
     let after = change.apply(&before, &document.id, &document.gvk)?;
     if let Some(pointer) = IDENTITY.iter().find(|pointer| before.pointer(pointer) != after.pointer(pointer)) {
         let path: Vec<String> = pointer.split('/').skip(1).map(str::to_owned).collect();
-        return Err(change.refused(
-            &path,
-            &document.id,
-            &format!("which {} it is cannot be patched", document.id.kind),
-        ));
+        let hint = format!("which {} it is cannot be patched", document.id.kind);
+        return Err(change.refused(&path, &document.id, &hint).into());
     }
     let patched = &mut document.patched;
     document.root = nodes::node(&document.root, &after, |path| remember(patched, change.place(path)));

@@ -188,7 +188,7 @@ impl Work<'_> {
     }
 
     fn named(&self, object: &Object) -> ObjectId {
-        ObjectId { namespace: self.subject.namespace.to_owned(), ..object.id().clone() }
+        object.id().within(self.subject.namespace)
     }
 
     fn refuse(&mut self, said: &Said<'_>, place: Place, message: &str) {

@@ -88,7 +88,7 @@ fn unclear(rendering: &Rendering) -> Option<String> {
 /// The objects of a unit; of one whose kind is not known here, it may be in a namespace or in none.
 fn objects(unit: &Unit) -> impl Iterator<Item = ObjectId> {
     let places = unit.home.iter().flat_map(|home| ["", home.as_str()]).flat_map(|namespace| {
-        let place = |object: &Object| ObjectId { namespace: namespace.to_owned(), ..object.id().clone() };
+        let place = |object: &Object| object.id().within(namespace);
         unit.objects.iter().map(place)
     });
     unit.all().map(|object| object.id().clone()).chain(places)

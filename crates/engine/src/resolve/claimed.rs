@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Context, Resolution, Resolved};
 use crate::merge::origin::LayerName;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, Parts};
 use crate::overlay::Assignment;
 use crate::pack::{Pack, Packs};
 use crate::problem::{Problem, Scope};
@@ -44,7 +44,7 @@ pub(super) fn resolve<'a>(
 fn twins(specs: &Specs, packs: &Packs) -> BTreeMap<ObjectId, Option<Problem>> {
     let mut alike: BTreeMap<_, Vec<&Document>> = BTreeMap::new();
     for document in specs.documents.values() {
-        let ObjectId { group, kind, namespace, name } = &document.id;
+        let Parts { group, kind, namespace, name } = &*document.id;
         if let Some(pack) = packs.claiming(group, kind) {
             alike.entry((&pack.manifest.name, kind, namespace, name)).or_default().push(document);
         }
@@ -117,7 +117,7 @@ impl<'a> Context<'a> {
 
 /// Returns a Gateway that says nothing but the name of another spec.
 pub(super) fn nameless(document: &Document) -> Gateway {
-    let ObjectId { name, namespace, .. } = document.id.clone();
+    let (name, namespace) = (document.id.name.clone(), document.id.namespace.clone());
     Gateway {
         api_version: document.gvk.api_version(),
         kind: document.gvk.kind.clone(),

@@ -39,7 +39,7 @@ impl Rendering {
             let home = home(document, packs, options);
             let id = home.as_ref().map_or_else(|| document.id.clone(), |home| guessed(document, home, packs.table()));
             // Whether its kind has namespaces shows only on a cluster.
-            self.documents.insert(ObjectId { namespace: String::new(), ..id.clone() });
+            self.documents.insert(id.within(""));
             self.documents.insert(id.clone());
             if !options.apply_unclaimed {
                 self.unclaimed.push((document.id.clone(), document.place()));
@@ -92,7 +92,7 @@ fn home(document: &Document, packs: &Packs, options: &Options) -> Option<String>
 
 fn guessed(document: &Document, home: &str, kinds: &kinds::Table) -> ObjectId {
     let namespace = if kinds.is_cluster_scoped(&document.gvk) { "" } else { home };
-    ObjectId { namespace: namespace.to_owned(), ..document.id.clone() }
+    document.id.within(namespace)
 }
 
 fn unit(
