@@ -181,6 +181,16 @@ impl Sync {
         report.stale_source =
             trouble.map(|trouble| format!("since {}: {}", trouble.since.strftime("%F %T UTC"), trouble.message));
         report.next_revision = Some(newest.revision.clone()).filter(|newest| *newest != snapshot.revision);
+        if let Some(next) = &report.next_revision {
+            let (sync, revision) = (self.name(), &snapshot.revision);
+            info!(
+                sync,
+                cluster = self.cluster.name,
+                revision,
+                next,
+                "the newest revision waits until this one is rolled out"
+            );
+        }
         report
     }
 

@@ -1,5 +1,7 @@
 //! A revision that comes while another one is rolled out: the daemon finishes that first.
 
+use serde_json::Value;
+
 use super::Daemon;
 use crate::cluster::process::free_port;
 use crate::program::Desk;
@@ -16,7 +18,7 @@ fn desk(port: u16, when: &str) -> Desk {
             "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\n\
              sources: {{specs: {{directory: {{path: specs}}, poll: 1s}}}}\nclusters:\n{folders}syncs:\n  \
              gateways:\n    source: specs\n    clusters: {{matchLabels: {{}}}}\n    createNamespaces: true\n    \
-             schedule: {{interval: 2s, jitter: 0%}}\n    rollout:\n      onNewRevision: {when}\n      waves:\n        \
+             schedule: {{interval: 10s, jitter: 0%}}\n    rollout:\n      onNewRevision: {when}\n      waves:\n        \
              - {{clusters: {{names: [a]}}}}\n        - {{clusters: {{names: [b, c]}}, approval: true}}\n"
         ),
     );
@@ -65,13 +67,14 @@ fn a_revision_that_comes_meanwhile_waits_for_the_end() {
     let desk = desk(port, "finish");
     let mut daemon = under_way(&desk, port);
     wants(&desk, "third");
-    let waits = |_: &Daemon| status(&desk).contains(" waits until the rollout of ");
-    daemon.until("that the next revision waits", waits);
-    let before = daemon.metric("gatewright_rounds_total", &[]);
-    daemon.until("more rounds", |daemon| daemon.metric("gatewright_rounds_total", &[]) > before.map(|it| it + 3.0));
+    let waits = |daemon: &Daemon| {
+        let says_so = |line: &&Value| line["message"] == "the newest revision waits until this one is rolled out";
+        daemon.log().iter().filter(says_so).count()
+    };
+    daemon.until("that the next revision waits, in two rounds of each", |daemon| waits(daemon) >= 6);
     assert_eq!((with(&desk, "second"), with(&desk, "third")), (vec!["a"], vec![]));
 
-    desk.run(&["rollout", "approve", "gateways"]).exits(0);
+    desk.run(&["rollout", "approve", "gateways", "--yes"]).exits(0);
     daemon.until("the second edition, and then the third", |_| with(&desk, "third") == ["a"]);
     assert_eq!(with(&desk, "second"), ["b", "c"], "it was finished before");
 }
