@@ -48,9 +48,9 @@ use transport::Transport;
 
 /// An API server as a target of rounds.
 pub struct KubeCluster {
-    /// What is asked about objects: as the account of a sync, where it has one.
+    /// Requests about objects: as the account of a sync, where it has one.
     transport: Transport,
-    /// What is asked for ourselves: which cluster it is, what it serves, our records and what bears our label.
+    /// Requests for ourselves: which cluster it is, what it serves, our records and what bears our label.
     own: Transport,
     discovery: Arc<Discovery>,
     /// An object that was written by a dry run.

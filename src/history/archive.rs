@@ -68,7 +68,7 @@ pub struct Archive {
     sets: usize,
     /// The rounds that are under way.
     active: Mutex<BTreeSet<String>>,
-    /// When it was last looked for what is too old.
+    /// The time of the last look for what is too old.
     expired: Mutex<Option<Timestamp>>,
 }
 

@@ -1,4 +1,4 @@
-//! What this host has just written, pushed to the store before anything that needs it there.
+//! Flushes: files that this host has just written, pushed to the store before anything that needs them there.
 //!
 //! It never waits for a whole exchange with the store, which may list and download much, but only for the file that it is
 //! about. What is noted stays noted until it is in the store, whoever is at it.

@@ -25,7 +25,7 @@ pub(crate) struct Notes {
 struct Now {
     last: u64,
     paths: Noted,
-    /// What is being changed and will be noted in a moment, and how many do that.
+    /// The paths that are being changed and will be noted in a moment, and how many do that.
     under_way: BTreeMap<PathBuf, usize>,
 }
 

@@ -1,4 +1,4 @@
-//! When the news of one sync on many clusters is told: a push is one notification, and not one for each cluster.
+//! The moments at which the news of one sync on many clusters is told: a push is one notification, not one for each cluster.
 //!
 //! The daemon has a round for each cluster, and so a report. Whoever is on call wants to know that a change has begun, at
 //! once that it has failed somewhere, and how it has ended; what happens in between is gathered until then. Where the parts
@@ -39,7 +39,7 @@ struct Group {
     is_finished: bool,
     /// Whether it was told at once that something is wrong.
     is_alarmed: bool,
-    /// When something of it was last told, or about to be.
+    /// The time at which something of it was last told, or about to be.
     told: Option<Timestamp>,
 }
 
@@ -53,7 +53,7 @@ enum Standing {
     Wrong,
 }
 
-/// How far a change has come on the clusters of a sync.
+/// The progress of a change on the clusters of a sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Progress {
@@ -69,7 +69,7 @@ pub(crate) struct Progress {
     pub is_finished: bool,
 }
 
-/// When a part of the news of a sync is told.
+/// The moment at which a part of the news of a sync is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     /// With all that waits.
@@ -120,7 +120,7 @@ impl Gathering {
     }
 }
 
-/// What a round has to say, in short.
+/// The news of a round, in short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     /// Something is wrong that was not.
@@ -204,10 +204,10 @@ mod tests {
 
     const WAIT: SignedDuration = SignedDuration::from_secs(30);
 
-    /// What comes soon after something else.
+    /// The moment of news that comes soon after others.
     const CALM: Option<Moment> = Some(Moment::After(SignedDuration::from_mins(5)));
 
-    /// What comes of rounds on four clusters, one after the other.
+    /// The moments of the news of rounds on four clusters, one after the other.
     fn told(rounds: &[(&str, Standing, Option<News>)]) -> Vec<Option<Moment>> {
         let mut group = Group { total: 4, ..Group::default() };
         let round = |(cluster, standing, news): &(&str, Standing, Option<News>)| {

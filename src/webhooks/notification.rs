@@ -65,7 +65,7 @@ pub(crate) struct Notification {
     pub exit_code: u8,
     /// Objects by action: those that were changed, or that differ.
     pub counts: BTreeMap<String, usize>,
-    /// How far the sync has come on all its clusters, where the round was about one of several.
+    /// The progress of the sync on all its clusters, where the round was about one of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// The number of clusters in each state.

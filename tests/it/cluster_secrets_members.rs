@@ -24,7 +24,7 @@ fn define(management: &ApiServer, (group, version, kind): (&str, &str, &str), pl
     management.kubectl_ok(&["wait", "--for=condition=Established", "--timeout=60s", &name]);
 }
 
-/// What the kubeconfig of a server says of it: its address, its authority, and the token of an administrator.
+/// The contents of the kubeconfig of a server: its address, its authority, and the token of an administrator.
 fn known(server: &ApiServer) -> (String, String, String) {
     let known: Value = serde_json::from_str(&kubeconfig(server, "admin")).expect("kubeconfigs of tests are JSON");
     let authority = known["clusters"][0]["cluster"]["certificate-authority-data"].as_str().expect("it has one");

@@ -23,10 +23,10 @@ const KINDS: &str = r#"{"kind": "APIGroupDiscoveryList", "items": [{"versions": 
     {"resource": "pods", "responseKind": {"kind": "Pod"}, "scope": "Namespaced"}
 ]}]}]}"#;
 
-/// What the clusters of these tests may take.
+/// The budget of the clusters of these tests.
 const LIMIT: u64 = 1 << 20;
 
-/// What is on its way when somebody stops to read: buffers of the system on both sides.
+/// The bytes on their way when somebody stops to read: buffers of the system on both sides.
 const ON_THE_WAY: usize = 16 << 20;
 
 /// The way in which a list never ends.

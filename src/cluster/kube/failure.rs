@@ -81,7 +81,7 @@ pub(super) struct Refusal {
     pub(super) status: Status,
     /// `Retry-After`.
     pub(super) wait: Option<Duration>,
-    /// Where our credentials come from: the kubeconfig.
+    /// The origin of our credentials: the kubeconfig.
     pub(super) place: String,
     /// The account that the request was made as, if that is another one.
     pub(super) acting: Option<Box<Acting>>,

@@ -1,4 +1,4 @@
-//! What a management cluster says of a cluster beside its Secret: an object whose Secret holds the credentials.
+//! Members of a management cluster: objects that say more of a cluster than its Secret, and name the Secret with credentials.
 
 use std::collections::BTreeMap;
 

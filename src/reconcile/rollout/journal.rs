@@ -22,7 +22,7 @@ pub(super) const LEDGERS: Store<Ledger> = Store::new("rollouts");
 /// The bytes of changes that a file has more than the rest of it at most, before it is written whole.
 const MOST_CHANGES: u64 = 1 << 18;
 
-/// What is known of the file.
+/// The knowledge of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Journal {
     seen: Option<Seen>,

@@ -62,10 +62,10 @@ impl Part {
     }
 }
 
-/// What is known.
+/// The knowledge of this process.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// What is noted, by this process or another.
+    /// The rollouts as they are noted, by this process or another.
     pub ledger: Ledger,
     journal: Journal,
     /// It was about clusters that are not there any more, which were forgotten for this revision.
@@ -75,7 +75,7 @@ pub(super) struct Known {
     parts: Parts,
     /// The deletions on the clusters that this process has looked at, also where there are none.
     pub counted: BTreeMap<String, Deletions>,
-    /// What was found out about each wave since something changed: with the parts of the clusters, and without.
+    /// Findings about each wave since something changed: with the parts of the clusters, and without.
     found: RefCell<[BTreeMap<ObjectId, Findings>; 2]>,
 }
 

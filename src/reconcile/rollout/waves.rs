@@ -63,7 +63,7 @@ pub(super) struct Question<'a> {
     pub target: &'a str,
     /// Now.
     pub now: Timestamp,
-    /// What was found out already about each wave.
+    /// The findings about each wave so far.
     pub found: &'a [Found],
 }
 

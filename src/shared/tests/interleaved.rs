@@ -230,7 +230,7 @@ impl Process {
         self.flush(store).await;
     }
 
-    /// What was written before a flush is in the store after it.
+    /// A file that was written before a flush is in the store after it.
     async fn flush(&self, store: &Slow) {
         self.host.shared.flush(|sync| self.host.syncs.contains(sync)).await.expect("the store answers");
         for (name, wanted) in &self.wanted {

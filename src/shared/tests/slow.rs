@@ -30,9 +30,9 @@ pub(super) struct Slow {
 
 #[derive(Debug, Default)]
 struct Now {
-    /// Whatever is not let through, by the end of the name of its object.
+    /// The requests that are not let through, by the end of the name of the object.
     closed: StdMutex<BTreeSet<String>>,
-    /// Whatever has come to wait.
+    /// The requests that have come to wait.
     waiting: StdMutex<BTreeSet<String>>,
     random: StdMutex<Option<StdRng>>,
 }
@@ -141,7 +141,7 @@ impl ObjectStore for Slow {
         self.inner.delete_stream(passed.boxed())
     }
 
-    /// What is listed is what was there before the wait.
+    /// A listing shows the objects that were there before the wait.
     fn list(&self, prefix: Option<&ObjectPath>) -> BoxStream<'static, Result<ObjectMeta>> {
         let (listed, now) = (self.inner.list(prefix), Arc::clone(&self.now));
         let wait = async move {
