@@ -1,4 +1,4 @@
-//! The moments at which the news of one sync on many clusters is told: a push is one notification, not one for each cluster.
+//! The moments at which the news of one sync on many clusters is told: a push is one notification.
 //!
 //! The daemon has a round for each cluster, and so a report. Whoever is on call wants to know that a change has begun, at
 //! once that it has failed somewhere, and how it has ended; what happens in between is gathered until then. Where the parts

@@ -1,4 +1,4 @@
-//! Members of a management cluster: objects that say more of a cluster than its Secret, and name the Secret with credentials.
+//! Members of a management cluster: objects that name the Secret of a cluster, and say more of it than that.
 
 use std::collections::BTreeMap;
 
