@@ -80,14 +80,17 @@ fn gather(
     for (name, webhook) in told_of(config, &report.sync) {
         let (sync, revision) = (report.sync.as_str(), report.revision.as_str());
         let (progress, queue) = (gathering.progress(sync), Queue::new(state, name));
-        let wait = match moment {
-            Moment::After(wait) if !webhook.group_wait.0.is_zero() => wait,
-            Moment::AtOnce | Moment::After(_) => SignedDuration::ZERO,
+        let part = Part { sync, revision, cluster, kept: kept.to_owned() };
+        let lost = match moment {
+            _ if webhook.group_wait.0.is_zero() => queue.tell_alone(part, progress),
+            Moment::AtOnce => {
+                queue.add(part, progress, report.finished).and_then(|lost| Ok(lost + queue.close(sync, progress)?))
+            }
+            Moment::After(wait) => {
+                queue.add(part, progress, report.finished.checked_add(wait).unwrap_or(report.finished))
+            }
         };
-        let due = report.finished.checked_add(wait).unwrap_or(report.finished);
-        let added = queue.add(Part { sync, revision, cluster, kept: kept.to_owned() }, progress, due);
-        let closed = added.and_then(|lost| Ok(lost + if wait.is_zero() { queue.close(sync, progress)? } else { 0 }));
-        result = result.and(left(name, metrics, closed));
+        result = result.and(left(name, metrics, lost));
     }
     result
 }

@@ -63,6 +63,16 @@ impl Queue {
         Ok(lost)
     }
 
+    /// Has a part be told now and by itself, after what waits; a part that another round adds meanwhile is not told with it.
+    pub(super) fn tell_alone(&self, part: Part<'_>, progress: Progress) -> Result<usize, StateError> {
+        let _files = lock(&FILES);
+        let lost = self.close_now(part.sync)?;
+        let parts = BTreeMap::from([(part.cluster.to_owned(), part.kept)]);
+        let pending = Pending { revision: part.revision.to_owned(), progress, parts, ..Pending::default() };
+        self.write_pending(part.sync, &serde_json::to_vec(&pending).unwrap_or_default())?;
+        Ok(lost + self.close_now(part.sync)?)
+    }
+
     /// Has what waits of a sync be told now; `progress` is how far it has come by now.
     pub(super) fn close(&self, sync: &str, progress: Progress) -> Result<usize, StateError> {
         let _files = lock(&FILES);
