@@ -157,7 +157,9 @@ impl Group {
     fn end(&mut self, cluster: &str, now: Timestamp) -> bool {
         self.over.insert(cluster.to_owned());
         let was_finished = self.is_finished;
-        self.is_finished = self.over.len() >= self.total && self.number(Standing::Waiting) == 0;
+        // Rounds of several clusters overlap: while one of them goes on, an end that was told is not taken back.
+        let is_known = was_finished && self.clusters.len() >= self.total;
+        self.is_finished = (is_known || self.over.len() >= self.total) && self.number(Standing::Waiting) == 0;
         let finishes = self.is_finished && !was_finished;
         if finishes {
             self.told = Some(now);
@@ -259,6 +261,26 @@ mod tests {
         group.begin("b", Standing::Through);
         assert!(!group.end("b", Timestamp::UNIX_EPOCH), "what a has to say is not there yet");
         assert!(group.end("a", Timestamp::UNIX_EPOCH));
+    }
+
+    #[test]
+    fn an_end_is_told_once_also_where_later_rounds_overlap() {
+        let mut group = Group { total: 2, ..Group::default() };
+        let mut step = |name: &str, is_end: bool, standing: Standing| {
+            if is_end {
+                return group.end(name, Timestamp::UNIX_EPOCH);
+            }
+            group.begin(name, standing);
+            false
+        };
+        let mut rounds = |standing| {
+            let steps = [("a", false), ("b", false), ("b", true), ("a", true)];
+            steps.map(|(name, is_end)| step(name, is_end, standing))
+        };
+        assert_eq!(rounds(Standing::Through), [false, false, false, true]);
+        assert_eq!(rounds(Standing::Through), [false; 4], "it was told");
+        assert_eq!(rounds(Standing::Waiting), [false; 4], "another rollout at the same revision");
+        assert_eq!(rounds(Standing::Through), [false, false, false, true], "and its end");
     }
 
     #[test]

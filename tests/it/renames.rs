@@ -180,6 +180,12 @@ fn no_order_of_renames_rounds_and_kills_loses_or_deletes_anything() {
 }
 
 #[test]
+fn who_undoes_again_and_again_is_in_no_fight() {
+    walk(&[Deed::Undo, Deed::Undo, Deed::Undo, Deed::Undo, Deed::Rename(0)]);
+    walk(&[Deed::Change, Deed::Undo, Deed::Undo, Deed::Undo, Deed::Undo, Deed::Rename(2)]);
+}
+
+#[test]
 fn a_set_that_is_damaged_keeps_no_other_from_going_on() {
     let desk = desk("gateways", &[("one", "{directory: {path: out}}".to_owned())]);
     for port in 8101..8104 {

@@ -34,8 +34,8 @@ pub(super) fn remembered(order: &Order, cluster: &str, state: &State) -> Fights 
     FIGHTS.read(state, &[&order.sync, cluster]).unwrap_or_default()
 }
 
-/// Remembers what a round has corrected. A plan is no round, and neither is one that a guard holds; an undo corrects
-/// nothing.
+/// Remembers what a round has corrected. A plan is no round, and neither is one that a guard holds. An undo corrects nothing:
+/// what it has changed nobody else has, and whoever makes that again is in no fight.
 pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>, state: &State) {
     let is_round = |report: &ClusterReport| match report.state {
         ClusterState::Done | ClusterState::Failed | ClusterState::Stopped => {
@@ -48,18 +48,18 @@ pub(super) fn remember(order: &Order, clusters: &BTreeMap<String, ClusterReport>
         | ClusterState::Suspended
         | ClusterState::Unknown => false,
     };
-    let is_due = order.mode == Mode::Apply && order.undo.is_none();
-    let rounds = clusters.iter().filter(|(_, report)| is_due && is_round(report));
+    let is_undo = order.undo.is_some();
+    let rounds = clusters.iter().filter(|(_, report)| order.mode == Mode::Apply && is_round(report));
     for (name, report) in rounds {
         let before = remembered(order, name, state);
         let steps = report.steps.iter().map(|step| &step.id);
         let known: BTreeSet<String> =
             steps.chain(report.refusals.iter().map(|refusal| &refusal.id)).map(ObjectId::key).collect();
         let (made, alone) = ([made()], [left_alone()]);
-        let seen: Vec<Seen<'_>> = report.steps.iter().filter_map(|step| seen(step, &made)).collect();
+        let seen = report.steps.iter().filter_map(|step| if is_undo { taken_back(step) } else { seen(step, &made) });
         let rests = report.refusals.iter().filter_map(|refusal| rests(&refusal.id, &refusal.reason, &alone));
-        let seen: Vec<Seen<'_>> = seen.into_iter().chain(rests).collect();
-        let after = before.after(&seen, |key| order.only.is_some() || known.contains(key));
+        let seen: Vec<Seen<'_>> = seen.chain(rests).collect();
+        let after = before.after(&seen, |key| is_undo || order.only.is_some() || known.contains(key));
         if after != before
             && let Err(error) = FIGHTS.write(state, &[&order.sync, name], &after)
         {
@@ -77,6 +77,11 @@ fn seen<'a>(step: &'a StepReport, made: &'a [Difference]) -> Option<Seen<'a>> {
         _ => return None,
     };
     Some(Seen { id: &step.id, corrected, decided: &step.fields })
+}
+
+/// Returns what a step of an undo has shown; `None` if it was not carried out.
+fn taken_back(step: &StepReport) -> Option<Seen<'_>> {
+    (step.outcome == Some(Outcome::Done)).then_some(Seen { id: &step.id, corrected: &[], decided: &[] })
 }
 
 /// Reads a refusal: an object that somebody deletes again and again was left alone in this round.
