@@ -95,7 +95,9 @@ pub fn last(vault: &Vault, sync: &str, cluster: &str) -> Result<Option<About>, V
     let alone = format!("{sync}.{cluster}");
     let is_of_it = |run: &&String| run.split_once("Z-").is_some_and(|(_, about)| about == sync || about == alone);
     for run in list(&vault.state.path(FOLDER)).iter().filter(is_of_it) {
-        if let Some(steps) = vault.read::<Steps>(&path(run, cluster, &steps_name(1)))? {
+        // The name of another sync may be that of this one with a cluster behind it.
+        let steps = vault.read::<Steps>(&path(run, cluster, &steps_name(1)))?;
+        if let Some(steps) = steps.filter(|steps| steps.about.sync == sync) {
             return Ok(Some(steps.about));
         }
     }
@@ -330,6 +332,8 @@ mod tests {
         begin(2, ("edge", "edge"), "west", "v2");
         begin(3, ("edge", "edge"), "east", "v3");
         begin(4, ("edge.west.east", "edge.west"), "east", "v4");
+        assert_eq!(last("edge", "west").as_deref(), Some("v2"));
+        begin(4, ("edge.west", "edge.west"), "west", "of another sync, on all of its clusters");
         assert_eq!(last("edge", "west").as_deref(), Some("v2"));
         begin(5, ("edge.west", "edge"), "west", "v5");
         assert_eq!([last("edge", "west"), last("edge", "east")].map(Option::unwrap_or_default), ["v5", "v3"]);
