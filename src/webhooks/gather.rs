@@ -158,8 +158,8 @@ impl Group {
         self.over.insert(cluster.to_owned());
         let was_finished = self.is_finished;
         // Rounds of several clusters overlap: while one of them goes on, an end that was told is not taken back.
-        let is_known = was_finished && self.clusters.len() >= self.total;
-        self.is_finished = (is_known || self.over.len() >= self.total) && self.number(Standing::Waiting) == 0;
+        let stays = was_finished && self.clusters.len() >= self.total;
+        self.is_finished = (stays || self.over.len() >= self.total) && self.number(Standing::Waiting) == 0;
         let finishes = self.is_finished && !was_finished;
         if finishes {
             self.told = Some(now);

@@ -59,7 +59,7 @@ impl Queue {
         part.revision.clone_into(&mut pending.revision);
         (pending.due, pending.progress) = (pending.due.min(due), progress);
         pending.parts.insert(part.cluster.to_owned(), part.kept);
-        self.write_pending(part.sync, &serde_json::to_vec(&pending).unwrap_or_default())?;
+        self.hold(part.sync, &pending)?;
         Ok(lost)
     }
 
@@ -69,7 +69,7 @@ impl Queue {
         let lost = self.close_now(part.sync)?;
         let parts = BTreeMap::from([(part.cluster.to_owned(), part.kept)]);
         let pending = Pending { revision: part.revision.to_owned(), progress, parts, ..Pending::default() };
-        self.write_pending(part.sync, &serde_json::to_vec(&pending).unwrap_or_default())?;
+        self.hold(part.sync, &pending)?;
         Ok(lost + self.close_now(part.sync)?)
     }
 
@@ -78,7 +78,7 @@ impl Queue {
         let _files = lock(&FILES);
         if let Some(pending) = self.pending(sync) {
             let pending = Pending { progress, ..pending };
-            self.write_pending(sync, &serde_json::to_vec(&pending).unwrap_or_default())?;
+            self.hold(sync, &pending)?;
         }
         self.close_now(sync)
     }
@@ -115,6 +115,10 @@ impl Queue {
         }
         self.remove_pending(sync);
         Ok(lost)
+    }
+
+    fn hold(&self, sync: &str, pending: &Pending) -> Result<(), StateError> {
+        self.write_pending(sync, &serde_json::to_vec(pending).unwrap_or_default())
     }
 
     fn pending(&self, sync: &str) -> Option<Pending> {

@@ -46,26 +46,22 @@ fn with(desk: &Desk, edition: &str) -> Vec<&'static str> {
     CLUSTERS.into_iter().filter(has).collect()
 }
 
-fn status(desk: &Desk) -> String {
-    desk.run(&["status"]).out
-}
-
 /// The first edition is everywhere, and the second on its way: `b` and `c` wait for a person.
-fn under_way(desk: &Desk, port: u16) -> Daemon {
-    wants(desk, "first");
-    let mut daemon = Daemon::start(desk, port, &[]);
-    daemon.until("what is made for the first time", |_| with(desk, "first").len() == 3);
-    wants(desk, "second");
-    daemon.until("the first wave", |_| with(desk, "second") == ["a"]);
-    daemon.until("that others wait", |_| status(desk).matches("rollout-approval").count() > 0);
-    daemon
+fn under_way(when: &str) -> (Desk, Daemon) {
+    let port = free_port();
+    let desk = desk(port, when);
+    wants(&desk, "first");
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    daemon.until("what is made for the first time", |_| with(&desk, "first").len() == 3);
+    wants(&desk, "second");
+    daemon.until("the first wave", |_| with(&desk, "second") == ["a"]);
+    daemon.until("that others wait", |_| desk.run(&["status"]).out.contains("rollout-approval"));
+    (desk, daemon)
 }
 
 #[test]
 fn a_revision_that_comes_meanwhile_waits_for_the_end() {
-    let port = free_port();
-    let desk = desk(port, "finish");
-    let mut daemon = under_way(&desk, port);
+    let (desk, mut daemon) = under_way("finish");
     wants(&desk, "third");
     let waits = |daemon: &Daemon| {
         let says_so = |line: &&Value| line["message"] == "the newest revision waits until this one is rolled out";
@@ -81,9 +77,7 @@ fn a_revision_that_comes_meanwhile_waits_for_the_end() {
 
 #[test]
 fn otherwise_the_newest_is_begun_at_once() {
-    let port = free_port();
-    let desk = desk(port, "restart");
-    let mut daemon = under_way(&desk, port);
+    let (desk, mut daemon) = under_way("restart");
     wants(&desk, "third");
     daemon.until("the third edition", |_| with(&desk, "third") == ["a"]);
     assert_eq!(with(&desk, "first"), ["b", "c"]);
