@@ -133,6 +133,12 @@ pub trait Cluster: Send + Sync {
     /// directory. Empty: not known yet, because nothing was ever written to the directory.
     async fn identity(&self) -> Result<String, ClusterError>;
 
+    /// Prepares for requests of a round that recognizes the cluster by its objects, and so may not ask for its identity:
+    /// looks whether the way to it has changed, and forgets what was learned of one with another identity.
+    async fn expect(&self, _identity: &str) -> Result<(), ClusterError> {
+        Ok(())
+    }
+
     /// Finds out which of these kinds the cluster has.
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError>;
 

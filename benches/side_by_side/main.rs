@@ -11,8 +11,10 @@
 #[expect(dead_code, unused_imports, reason = "what only tests need")]
 mod cluster;
 
+mod cost;
 mod fleet;
 mod peers;
+mod several;
 mod site;
 mod table;
 
@@ -36,6 +38,9 @@ struct Args {
     /// The steps that are carried out, in their order, with commas; each needs the ones before it.
     #[arg(long, value_delimiter = ',', value_enum, default_values = ["first", "same", "report", "estimate", "drift", "prune"])]
     steps: Vec<Step>,
+    /// So many API servers at once instead, and gatewright alone, in the steps of a fleet.
+    #[arg(long)]
+    servers: Option<usize>,
     /// Another gatewright than the one that belongs to this bench.
     #[arg(long, value_name = "PATH", default_value = env!("CARGO_BIN_EXE_gatewright"))]
     gatewright: PathBuf,
@@ -49,6 +54,13 @@ fn main() {
         return check();
     }
     let args = Args::parse();
+    if let Some(servers) = args.servers {
+        let programs = Programs::build(&[], args.gatewright.clone());
+        for gateways in args.gateways {
+            say(&several::measure(servers, gateways, &args.gatewright, &programs));
+        }
+        return;
+    }
     let programs = Programs::build(&args.peers, args.gatewright);
     let mut rows = Vec::new();
     for gateways in args.gateways {
@@ -89,6 +101,7 @@ fn check() {
         assert!(row.cost.peak > 0 && row.cost.cpu > 0.0 && row.cost.wall > 0.0, "{row:?}");
     }
     say(&table::write(&rows));
+    say(&several::measure(2, 5, env!("CARGO_BIN_EXE_gatewright").as_ref(), &programs));
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are for the person who runs this")]

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use crate::cost::Cost;
 use crate::peers::{Peer, Step};
-use crate::site::Cost;
 
 /// One measurement.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Row {
 
 /// Writes all measurements; those that belong together stand together.
 pub(crate) fn write(rows: &[Row]) -> String {
-    let mut text = format!("{} CPUs, load average {}\n\n", cpus(), load());
+    let mut text = format!("{}\n\n", machine());
     text.push_str(
         "| objects | step | peer | requests | by verb | API server CPU s | own CPU s | peak MB | wall s |\n\
          |---:|---|---|---:|---|---:|---:|---:|---:|\n",
@@ -44,6 +44,11 @@ fn line(text: &mut String, Row { gateways, peer, step, cost }: &Row) {
         cost.wall,
     );
     writeln!(text, "{line}").expect("text can be written to");
+}
+
+/// Describes the machine as it is now.
+pub(crate) fn machine() -> String {
+    format!("{} CPUs, load average {}", cpus(), load())
 }
 
 fn cpus() -> usize {

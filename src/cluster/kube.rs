@@ -115,6 +115,13 @@ impl Cluster for KubeCluster {
         Ok(identity)
     }
 
+    async fn expect(&self, identity: &str) -> Result<(), ClusterError> {
+        let attempt = Attempt::to("prepare requests to the cluster");
+        self.own.look_afresh().await.map_err(|failure| failure.into_error(&attempt))?;
+        self.discovery.is_of(identity);
+        Ok(())
+    }
+
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         let attempt = Attempt::to("find out which kinds the cluster has");
         self.discovery.find_all(&self.own, kinds).await.map_err(|failure| failure.into_error(&attempt))

@@ -38,6 +38,10 @@ impl Cluster for Fenced {
         self.inner.identity().await
     }
 
+    async fn expect(&self, identity: &str) -> Result<(), ClusterError> {
+        self.inner.expect(identity).await
+    }
+
     async fn kinds(&self, kinds: &BTreeSet<Gvk>) -> Result<Kinds, ClusterError> {
         self.inner.kinds(kinds).await
     }

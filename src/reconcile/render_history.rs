@@ -50,22 +50,27 @@ impl RenderHistory {
         }
     }
 
-    /// A round in which nothing has changed has rendered nothing. Where its set is kept already, it need not; where the
-    /// one before it was not well, it must.
+    /// A round in which nothing has changed has rendered nothing. Where its set is kept already, it need not.
     async fn try_end(&self, want: &Want, conclusion: &Conclusion) -> Result<(), VaultError> {
         if !self.has_begun.load(Ordering::Relaxed) {
             let no_change = conclusion.last_round.as_ref().and_then(|last_round| last_round.no_change.as_ref());
             let key = no_change.map(|no_change| no_change.key.as_str());
-            if conclusion.report.state != ClusterState::Done || sets::is_last(&self.archive, &self.about, key)? {
+            if conclusion.report.state != ClusterState::Done {
                 return Ok(());
             }
-            // What cannot be rendered is told where rendering is needed.
-            let rendering = match &conclusion.rendering {
-                Some(rendering) => Some(Arc::clone(rendering)),
-                None => want.rendering().await.ok(),
-            };
-            let Some(rendering) = rendering else { return Ok(()) };
-            self.keep(want, &rendering).await?;
+            let kept = sets::kept_last(&self.archive, &self.about, key)?;
+            if kept == Some(sets::Health::Well) {
+                return Ok(());
+            }
+            if kept.is_none() {
+                // What cannot be rendered is told where rendering is needed.
+                let rendering = match &conclusion.rendering {
+                    Some(rendering) => Some(Arc::clone(rendering)),
+                    None => want.rendering().await.ok(),
+                };
+                let Some(rendering) = rendering else { return Ok(()) };
+                self.keep(want, &rendering).await?;
+            }
         }
         let (archive, about, report) = (Arc::clone(&self.archive), self.about.clone(), conclusion.report.clone());
         let see = move || see(&archive, &about, &report);

@@ -9,6 +9,7 @@ mod dependence;
 mod fast_path;
 mod finish;
 mod former_inventories;
+mod recognize;
 mod summary;
 mod undo;
 
@@ -47,6 +48,7 @@ use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, Mode, Saved};
 use cache_update::Basis;
 use former_inventories::Stores;
+use recognize::{Recognized, recognize};
 use summary::units;
 
 /// The most times that a round plans when somebody else was faster.
@@ -168,28 +170,14 @@ enum First {
     Open(Box<(Facts, Plan, Stores)>),
 }
 
-/// Renders while the cluster is asked who it is, where it is certain that the round needs it. What is shared by all
-/// clusters is made only once; how it went is seen by whoever takes it.
-async fn begin(settings: &RoundSettings) {
-    if settings.last_round.is_none() {
-        drop(settings.want.rendering().await);
-    }
-}
-
 /// Looks at what the last round was about, and only if that does not decide it at all that is wanted.
 async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<First, ClusterError> {
-    let (identity, ()) = tokio::join!(cluster.identity(), begin(settings));
-    let identity = identity?;
+    let Recognized { identity, metadata } = recognize(cluster, settings).await?;
     let twin = settings.names.twin(&identity).await;
     // Whatever is known from the last round, this one is to say that nothing is done.
     let last_round =
         settings.last_round.as_ref().filter(|last_round| twin.is_none() && last_round.cache.are_about(&identity));
-    let metadata = match last_round {
-        Some(last_round) => {
-            MetadataView::default().widened(cluster, &last_round.cache.kinds(), &settings.policies.marker).await?
-        }
-        None => None,
-    };
+    let metadata = metadata.filter(|_| last_round.is_some());
     if let (Some(last_round), Some(metadata)) = (last_round, &metadata)
         && let Some(conclusion) = fast_path::conclude(cluster, settings, last_round, metadata).await?
     {

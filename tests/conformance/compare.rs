@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::cases::{Suite, is_meant};
 
 /// Fields that a typed encoder writes although nobody has said anything, or of which nothing is left without our own.
-const NOISE: [&str; 4] = ["annotations", "metadata", "resources", "strategy"];
+const NOISE: [&str; 5] = ["annotations", "metadata", "resources", "rolloutStrategy", "strategy"];
 
 /// Returns a line for everything that differs: object, path, and both values.
 pub(crate) fn differences(suite: &Suite, rendered: Vec<Value>, expected: Vec<Value>) -> Vec<String> {
@@ -82,7 +82,7 @@ fn is_noise(key: &str, value: &Value) -> bool {
     value.is_null()
         || key.starts_with(OWN_PREFIX)
         || (NOISE.contains(&key) && is_empty)
-        || (key, value) == ("namespace", &"".into())
+        || (["namespace", "type"].contains(&key) && value == "")
 }
 
 fn compare(suite: &Suite, path: &str, rendered: &Value, expected: &Value, lines: &mut Vec<String>) {

@@ -81,9 +81,17 @@ impl Daemon {
     }
 
     /// Sends a signal, by its name without `SIG`.
-    pub(crate) fn signal(&self, name: &str) {
-        let sent = command("kill").args(["-s", name]).arg(self.child.id().to_string()).status();
-        assert!(sent.is_ok_and(|status| status.success()), "{name} cannot be sent: {}", self.log_tail());
+    pub(crate) fn signal(&self, name: &'static str) {
+        self.signaller(name)();
+    }
+
+    /// Returns what sends a signal when the time has come.
+    pub(crate) fn signaller(&self, name: &'static str) -> impl Fn() + Send + Sync + 'static {
+        let process = self.child.id().to_string();
+        move || {
+            let sent = command("kill").args(["-s", name, &process]).status();
+            assert!(sent.is_ok_and(|status| status.success()), "{name} cannot be sent to {process}");
+        }
     }
 
     /// Waits until something holds, and shows the log when it does not, or when the daemon ends.

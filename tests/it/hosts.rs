@@ -1,9 +1,11 @@
 //! Three daemons that share a fleet, with Leases on a real API server, whose audit log says who has changed what.
 
+mod losses;
+
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cluster::audit::{Audited, Request};
+use crate::cluster::audit::Audited;
 use crate::cluster::process::{Folder, free_port};
 use crate::cluster::proxy::{Answer, Proxy};
 use crate::daemon::Daemon;
@@ -48,15 +50,18 @@ impl Fleet {
 
     /// Has a sync want a port for its Gateway, and for another one that stays.
     fn wants(&self, sync: &str, port: u16) {
-        let gateway = |name: &str, port: u16| {
-            format!(
-                "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: {name}, namespace: {sync}}}\n\
-                 spec: {{gatewayClassName: kgateway, listeners: [{{name: http, port: {port}, protocol: HTTP}}]}}\n"
-            )
-        };
+        self.gateway(sync, "edge", port);
+        self.gateway(sync, "stays", 9090);
+    }
+
+    /// Has a sync want a Gateway.
+    fn gateway(&self, sync: &str, name: &str, port: u16) {
+        let gateway = format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: {name}, namespace: {sync}}}\n\
+             spec: {{gatewayClassName: kgateway, listeners: [{{name: http, port: {port}, protocol: HTTP}}]}}\n"
+        );
         for host in self.hosts.iter().filter(|host| !host.is_blind) {
-            host.desk.write(&format!("specs/{sync}/edge.yaml"), &gateway("edge", port));
-            host.desk.write(&format!("specs/{sync}/stays.yaml"), &gateway("stays", 9090));
+            host.desk.write(&format!("specs/{sync}/{name}.yaml"), &gateway);
         }
     }
 
@@ -79,13 +84,6 @@ impl Fleet {
     fn port(&self, sync: &str) -> String {
         let get = ["get", "service", "edge", "-n", sync, "-o", "jsonpath={.spec.ports[0].port}"];
         String::from_utf8(self.audited.server.kubectl(&get).stdout).expect("kubectl prints text")
-    }
-
-    /// What hosts have changed of the objects of a sync since there were so many requests.
-    fn changes(&self, since: usize, sync: &str) -> Vec<Request> {
-        let place = format!("/namespaces/{sync}/");
-        let is_change = |it: &Request| it.is_write() && !it.is_dry_run() && it.code < 300 && it.uri.contains(&place);
-        self.audited.requests().into_iter().skip(since).filter(is_change).collect()
     }
 
     /// Waits until something holds, and shows the logs of all hosts when it does not.
@@ -119,7 +117,7 @@ impl Host {
         }
     }
 
-    fn signal(&self, name: &str) {
+    fn signal(&self, name: &'static str) {
         self.daemon.as_ref().expect("it runs").signal(name);
     }
 }
@@ -150,48 +148,6 @@ fn host(name: &'static str, audited: &Audited, folder: &Folder) -> Host {
         ),
     );
     Host { name, desk, proxy, port, daemon: None, is_blind: false }
-}
-
-/// A way in which a host is lost, and how it comes back.
-type Loss = (&'static str, fn(&mut Host), fn(&mut Host));
-
-const LOSSES: [Loss; 3] = [
-    ("killed", |host| drop(host.daemon.take()), Host::start),
-    ("frozen", |host| host.signal("STOP"), |host| host.signal("CONT")),
-    (
-        "cut off from the management cluster",
-        |host| host.proxy.answer(usize::MAX, |_| true, Answer::Silent),
-        |host| host.proxy.recovers(),
-    ),
-];
-
-#[test]
-fn what_a_host_looked_after_that_is_lost_goes_on_elsewhere_and_nothing_of_it_comes_too_late() {
-    let mut fleet = Fleet::new(&["host-a", "host-b", "host-c"]);
-    fleet.start();
-    for (number, (how, lose, comes_back)) in (1_u16..).zip(LOSSES) {
-        let lost = fleet.holder("red").expect("somebody looks after it");
-        let name = fleet.hosts[lost].name;
-        // It is lost with a change in its hands, as near as a test can have it.
-        fleet.wants("red", 8380 + number);
-        lose(&mut fleet.hosts[lost]);
-        let since = fleet.audited.requests().len();
-        fleet.until(&format!("another host does what {name} did that is {how}"), || {
-            fleet.port("red") == (8380 + number).to_string() && fleet.holder("red").is_some_and(|it| it != lost)
-        });
-        fleet.wants("red", 8180 + number);
-        fleet.until("it goes on", || fleet.port("red") == (8180 + number).to_string());
-        comes_back(&mut fleet.hosts[lost]);
-        fleet.wants("red", 8280 + number);
-        fleet.until("it goes on beside the one that is back", || fleet.port("red") == (8280 + number).to_string());
-        let changes = fleet.changes(since, "red");
-        let by_another = changes.iter().position(|it| it.user != name).expect("another host has changed it");
-        let late: Vec<_> = changes[by_another..].iter().filter(|it| it.user == name).collect();
-        // One that is back may be given its share again, after some time; not what it had begun before.
-        let is_its_own = fleet.holder("red") == Some(lost);
-        assert!(late.is_empty() || is_its_own, "{how}: {late:?}");
-        fleet.until("the one that is back takes part", || SYNCS.iter().all(|sync| fleet.holder(sync).is_some()));
-    }
 }
 
 #[test]

@@ -8,6 +8,12 @@ use std::process::{Command, Output};
 use crate::cluster::binaries::in_repository;
 use crate::cluster::process::command;
 
+/// A number that a test goes by, unless the person who wants to look for longer asks for another one.
+#[expect(clippy::disallowed_methods, reason = "tests have no config file")]
+pub(crate) fn asked(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).ok().and_then(|number| number.parse().ok()).unwrap_or(otherwise)
+}
+
 /// A folder with a configuration of its own, gone when the test is over.
 pub(crate) struct Desk {
     folder: tempfile::TempDir,

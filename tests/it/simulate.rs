@@ -59,11 +59,12 @@ fn clusters_with_a_fault_slow_down_no_other() {
     let ill = simulated(&desk, &[&fleet[..], &faults[..]].concat(), 0);
     // The very first round on a cluster waits some seconds for all others to say who they are.
     for name in ["no change", "another image"] {
-        let (without, with) = (phase(&sound, name), phase(&ill, name));
+        let with = phase(&ill, name);
         assert_eq!((with["clusters"].as_u64(), with["converged"].as_u64()), (Some(20), Some(18)), "{with}");
-        let p95 = |phase: &Value| number(&phase["sound"]["p95"]);
-        assert!(p95(&with) <= p95(&without) * 1.1, "{name}: {} and {}", p95(&with), p95(&without));
     }
+    // Each sound one takes as long as it does without the others; a change waits for the schedule, and for its first cluster.
+    let max = |outcome: &Value| number(&phase(outcome, "no change")["sound"]["max"]);
+    assert!(max(&ill) <= max(&sound) * 1.01, "{} and {}", max(&ill), max(&sound));
 }
 
 #[test]

@@ -14,8 +14,8 @@ use crate::program::Desk;
 const FIRST: [&str; 2] = ["c0", "c1"];
 const OTHERS: [&str; 8] = ["c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
 const GATEWAYS: usize = 4;
-/// The most requests that a round without changes costs on one cluster: who it is, four kinds, and the head of the inventory.
-const NO_CHANGE: usize = 6;
+/// The most requests that a round without changes costs on one cluster: four kinds, and the head of the inventory.
+const NO_CHANGE: usize = 5;
 
 struct Fleet {
     desk: Desk,

@@ -26,12 +26,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::golden;
+use crate::program::asked;
 use edits::Edit;
 
-/// The number of edits that are tried where nothing else is asked for.
+/// The number of edits that are tried where `GATEWRIGHT_EDITS` asks for no other.
 const EDITS: usize = 2_000;
 
-/// The seed that they begin with.
+/// The seed that they begin with where `GATEWRIGHT_SEED` asks for no other.
 const SEED: usize = 0x0067_6174;
 
 /// The folder of the source that holds all of it, so that it can be spoiled, too.
@@ -49,6 +50,8 @@ struct World {
     marker: Marker,
     owned: Inventory,
     live: BTreeMap<ObjectId, Live>,
+    /// What stood in each file of the source.
+    files: BTreeMap<String, Vec<Option<Identity>>>,
     /// The documents that stood in the source.
     documents: BTreeSet<Identity>,
     kinds: BTreeSet<String>,
@@ -73,6 +76,7 @@ impl World {
             marker,
             owned: Inventory::default(),
             live: BTreeMap::new(),
+            files: BTreeMap::new(),
             documents: BTreeSet::new(),
             kinds: BTreeSet::new(),
         };
@@ -99,8 +103,8 @@ impl World {
                 self.live.insert(object.id().clone(), live(object, &uid));
             }
         }
-        let read = read_documents(&self.read());
-        self.documents = read.values().flatten().flatten().cloned().collect();
+        self.files = read_documents(&self.read());
+        self.documents = self.files.values().flatten().flatten().cloned().collect();
         self.kinds = self.documents.iter().map(|identity| kind(identity).to_owned()).collect();
     }
 
@@ -164,6 +168,8 @@ impl World {
             Ok(_) => match after.get(file) {
                 None => Some(format!("{file} was not read")),
                 Some(documents) if documents.is_empty() => Some(format!("{file} holds nothing")),
+                // A table of an overlay never had a document that anybody knows.
+                Some(documents) if self.files.get(file) == Some(documents) => None,
                 Some(documents) => documents
                     .iter()
                     .any(|document| document.as_ref().is_none_or(|it| !self.kinds.contains(kind(it))))
@@ -254,12 +260,6 @@ fn strsim(one: &str, other: &str) -> usize {
         }
     }
     row[other.len()]
-}
-
-/// The number of edits to try, or the seed: `GATEWRIGHT_EDITS` and `GATEWRIGHT_SEED` ask for others.
-#[expect(clippy::disallowed_methods, reason = "for the person who wants to look for longer")]
-fn asked(variable: &str, otherwise: usize) -> usize {
-    std::env::var(variable).ok().and_then(|number| number.parse().ok()).unwrap_or(otherwise)
 }
 
 /// Cases of ours, and those of the real systems where they are at hand.

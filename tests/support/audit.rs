@@ -30,6 +30,10 @@ pub(crate) struct Request {
     pub(crate) acting: String,
     /// The kind of resource, such as `deployments`; empty if it is about none.
     pub(crate) resource: String,
+    /// The name of the object.
+    pub(crate) name: String,
+    /// The holder that is written into a Lease.
+    pub(crate) holder: String,
     /// The answer.
     pub(crate) code: u64,
 }
@@ -40,6 +44,7 @@ impl Audited {
         let folder = Folder::new();
         let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
         let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n\
+                     - {level: Request, omitStages: [RequestReceived], resources: [{group: coordination.k8s.io}]}\n\
                      - {level: Metadata, omitStages: [RequestReceived]}\n";
         fs::write(&policy, rules).expect("a new folder can be written");
         let args =
@@ -58,6 +63,8 @@ impl Audited {
             user: text(&event["user"]["username"]),
             acting: text(&event["impersonatedUser"]["username"]),
             resource: text(&event["objectRef"]["resource"]),
+            name: text(&event["objectRef"]["name"]),
+            holder: text(&event["requestObject"]["spec"]["holderIdentity"]),
             code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
         };
         ours.into_iter().map(request).collect()

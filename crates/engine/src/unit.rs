@@ -17,6 +17,7 @@ mod written;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -226,7 +227,7 @@ impl Source {
                 return rendering;
             }
             match resolution {
-                Resolution::Ready(resolved) => rendering.add(&resolved, &mut writer, (options, &mut touched)),
+                Resolution::Ready(resolved) => rendering.add_alone(&resolved, &mut writer, (options, &mut touched)),
                 Resolution::NotOurs { .. } => {
                     foreign.insert(&document.id);
                     unclaimed.push(document);
@@ -255,6 +256,15 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 }
 
 impl Rendering {
+    /// Adds a spec. A bug that it has come upon is the trouble of that spec, and takes no other one with it.
+    fn add_alone(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, asked: (&Options, &mut Touched)) {
+        // What `add` has noted so far is no part of the spec: its unit comes last.
+        if catch_unwind(AssertUnwindSafe(|| self.add(resolved, writer, asked))).is_err() {
+            let problem = resolved.document.problem(&[], "internal error: rendering it ended in a bug");
+            self.add_broken(resolved.document, vec![problem.hint("see the log, and please report it")]);
+        }
+    }
+
     fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
         match is_released(resolved.document) {
             Ok(false) => {}

@@ -9,6 +9,7 @@ mod backend;
 mod command;
 mod expand;
 mod fill;
+mod metadata;
 mod model;
 mod network;
 mod nodes;
@@ -18,6 +19,7 @@ mod pod;
 mod preflight;
 mod read;
 pub mod settings;
+mod typed;
 mod workload;
 
 use std::sync::Arc;
@@ -104,6 +106,9 @@ impl ValuesGenerator for Generator {
         // Who is refused needs nothing.
         if !(is_expanded && operates(subject) == Some(true)) {
             warnings.extend(preflight::warning(subject, &settings, is_expanded));
+            if is_expanded && is_graph(&subject.document.id.kind) {
+                warnings.extend(preflight::unable(subject, &settings));
+            }
         }
         warnings
     }

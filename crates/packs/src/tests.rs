@@ -1,5 +1,6 @@
 //! Tests of the engine with these packs.
 
+mod bugs;
 mod defaults;
 mod explain;
 

@@ -68,6 +68,15 @@ pub struct Set {
     pub ill: BTreeSet<ObjectId>,
 }
 
+/// Whether all units of a set were seen healthy with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Each of them was.
+    Well,
+    /// Some were not yet.
+    Ill,
+}
+
 impl Set {
     /// Names what was to be had on all clusters when it was rendered.
     pub fn attempt(&self) -> &str {
@@ -164,11 +173,11 @@ fn rename(vault: &Vault, sync: &str, (old, new): (&str, &str), lost: impl Fn(&Va
     Ok(vault.state.remove(index(sync, old))?)
 }
 
-/// Tells whether what has this name was kept last, and nothing of it is left that was not healthy yet.
-pub fn is_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<bool, VaultError> {
+/// Tells of what has this name whether it was kept last, and whether all of it was healthy; `None`: it was not kept last.
+pub fn kept_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<Option<Health>, VaultError> {
     let sets = list(archive.vault(), &about.sync, &about.cluster)?;
-    let is_it = |last: &Set| last.key.as_deref() == key && last.ill.is_empty();
-    Ok(key.is_some() && sets.first().is_some_and(is_it))
+    let last = sets.first().filter(|last| key.is_some() && last.key.as_deref() == key);
+    Ok(last.map(|last| if last.ill.is_empty() { Health::Well } else { Health::Ill }))
 }
 
 /// Keeps what is to be applied, unless it is what was kept last, and drops what is too much. `names` are those of all that

@@ -56,7 +56,7 @@ fn a_burst_of_server_errors_is_ridden_out() {
             Answer::Refused(code, "etcdserver: leader changed"),
         );
     };
-    answer(1, "GET", "/namespaces/kube-system", 502);
+    answer(1, "GET", "/serviceaccounts?", 502);
     answer(1, "GET", "/configmaps?", 500);
     answer(1, "GET", "/deployments?", 504);
     answer(2, "PATCH", "dryRun=All", 503);

@@ -52,7 +52,7 @@ fn one_gateway_in_a_hundred_that_becomes_sick_is_seen_at_little_cost() {
         (run, place.asked().len())
     };
     let (_, quiet) = round(0);
-    assert_eq!(quiet, 6);
+    assert_eq!(quiet, 5);
     reports(&place, &["g42"]);
     let (run, seen) = round(1);
     run.says("Deployment").says("/g42: 0 of 1 pods are ready").says("no changes");
@@ -94,7 +94,7 @@ fn a_kind_that_cannot_be_listed_is_as_it_was_and_looked_at_later() {
         place.sync().exits(1).says("/edge: 0 of 1 pods are ready").complains(says);
         place.proxy.recovers();
         place.sync().exits(0).says("no changes");
-        assert_eq!(place.asked().len(), 7, "{:?}", place.asked());
+        assert_eq!(place.asked().len(), 6, "{:?}", place.asked());
     }
 }
 

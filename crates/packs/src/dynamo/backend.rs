@@ -4,7 +4,7 @@
 //! command of the leader and of the others, which probes they lose, and what they need beside.
 //! Every text in it may hold expressions of the templates' language; [`super::pod`] lists what they see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::check::suggest;
 use gatewright_engine::pack::{PackError, document};
@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::command::Command;
 use super::fill;
 use super::model::{Component, Graph};
+use super::nodes::Role;
 
 /// A backend, which runs a model.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -23,7 +24,9 @@ pub(super) struct Backend {
     pub(super) module: String,
     /// Numbers that are read off the flags of the command, for expressions: `numbers.NAME`.
     pub(super) numbers: BTreeMap<String, Number>,
-    /// Environment of every worker; what is empty is left out.
+    /// Texts that are read off the flags of the command, for expressions: `texts.NAME`.
+    pub(super) texts: BTreeMap<String, Vec<String>>,
+    /// Environment of every worker behind all other; what is empty is left out.
     pub(super) env: Vec<Value>,
     /// The ways to launch it on several nodes; the first whose condition holds.
     pub(super) multinode: Vec<Launch>,
@@ -69,10 +72,14 @@ pub(super) struct Node {
     pub(super) script: String,
     /// Probes that it has in place of those of workers; null for none.
     pub(super) probes: BTreeMap<String, Value>,
-    /// Further environment.
+    /// Further environment, behind all other.
     pub(super) env: Vec<Value>,
+    /// Names of variables that its script is told of beside those of its own environment.
+    pub(super) variables: BTreeSet<String>,
     /// Further volumes.
     pub(super) volumes: Vec<Value>,
+    /// Further volumes that stand behind the shared memory.
+    pub(super) later_volumes: Vec<Value>,
     /// Further mounts of the main container.
     pub(super) volume_mounts: Vec<Value>,
     /// Further init containers.
@@ -135,6 +142,13 @@ pub(super) fn of<'a>(
     }
 }
 
+impl Launch {
+    /// Returns what is special about a node.
+    pub(super) fn node(&self, role: Role) -> &Node {
+        if role == Role::Leader { &self.leader } else { &self.worker }
+    }
+}
+
 impl Backend {
     /// Returns how it is launched on several nodes, if anything is special about that.
     pub(super) fn launch(&self, scope: &Value) -> Result<Option<&Launch>, String> {
@@ -144,6 +158,12 @@ impl Backend {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the texts that a command says.
+    pub(super) fn texts(&self, command: &Command) -> BTreeMap<&str, String> {
+        let text = |flags: &Vec<String>| command.value(flags).unwrap_or_default();
+        self.texts.iter().map(|(name, flags)| (name.as_str(), text(flags))).collect()
     }
 
     /// Returns the numbers that a command says.

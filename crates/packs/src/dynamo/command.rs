@@ -39,13 +39,22 @@ impl Command {
 
     /// Returns the number that one of these flags is set to.
     pub(super) fn number(&self, flags: &[String]) -> Option<u64> {
+        self.values(flags).iter().find_map(|value| value.parse().ok())
+    }
+
+    /// Returns what one of these flags is set to.
+    pub(super) fn value(&self, flags: &[String]) -> Option<String> {
+        self.values(flags).into_iter().next()
+    }
+
+    fn values(&self, flags: &[String]) -> Vec<String> {
         let words = self.words();
-        let value = |(index, word): (usize, &String)| -> Option<u64> {
+        let value = |(index, word): (usize, &String)| -> Option<String> {
             let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
             let value = flags.iter().any(|flag| flag == name).then_some(value)?;
-            value.or_else(|| words.get(index + 1).map(String::as_str))?.parse().ok()
+            value.or_else(|| words.get(index + 1).map(String::as_str)).map(str::to_owned)
         };
-        words.iter().enumerate().find_map(value)
+        words.iter().enumerate().filter_map(value).collect()
     }
 
     /// Returns the command as a line of a shell.
@@ -58,34 +67,29 @@ impl Command {
 
     /// Replaces it by a script.
     pub(super) fn run(script: String) -> Self {
-        Self { command: vec!["/bin/sh".to_owned(), "-c".to_owned()], args: vec![script] }
+        Self::shell("/bin/sh", script)
     }
 
-    /// Puts flags behind the module; `needs_shell` says that a shell must work out what they say.
+    fn shell(shell: &str, script: String) -> Self {
+        Self { command: vec![shell.to_owned(), "-c".to_owned()], args: vec![script] }
+    }
+
+    /// Adds flags where the operator adds them; `needs_shell` says that a shell must work out what they say.
     ///
-    /// Returns nothing where no such module is run.
+    /// A command of Python has them at its end. In a script they stand behind the last word of the command that names the
+    /// module's engine, which is the module itself or the value of a flag. Returns nothing where no such module is run.
     pub(super) fn with_flags(&self, module: &str, flags: &str, needs_shell: bool) -> Option<Self> {
-        if self.is_shell() {
-            let pattern = runs(&regex::escape(module))?;
-            let mut all = self.clone();
-            let mut texts = all.args.iter_mut().chain(&mut all.command);
-            let (text, end) =
-                texts.find_map(|text| pattern.find(text).map(|found| found.end()).map(|end| (text, end)))?;
-            text.insert_str(end, &format!(" {flags}"));
+        let mut all = self.clone();
+        if !self.is_python() {
+            let engine = module.rsplit('.').next().unwrap_or(module);
+            let text = all.args.iter_mut().chain(&mut all.command).find(|text| has_place(text, engine))?;
+            *text = inserted(text, module, engine, flags)?;
             return Some(all);
         }
-        let words: Vec<&String> = self.command.iter().chain(&self.args).collect();
-        let behind = words.windows(2).position(|pair| pair[0] == "-m" && pair[1] == module)? + 2;
         if needs_shell {
-            let quoted = |words: &[&String]| words.iter().map(|word| quote(word)).collect::<Vec<_>>();
-            let line = [quoted(&words[..behind]), vec![flags.to_owned()], quoted(&words[behind..])].concat();
-            return Some(Self::run(format!("exec {}", line.join(" "))));
+            return Some(Self::shell("sh", format!("exec {} {flags}", self.line())));
         }
-        let mut all = self.clone();
-        let moved = all.command.split_off(behind.min(all.command.len()));
-        all.args.splice(0..0, moved);
-        let at = behind - all.command.len();
-        all.args.splice(at..at, flags.split_whitespace().map(str::to_owned));
+        all.args.extend(flags.split_whitespace().map(str::to_owned));
         Some(all)
     }
 
@@ -95,9 +99,18 @@ impl Command {
         all.flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
     }
 
+    fn program(&self) -> &str {
+        self.command.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default()
+    }
+
     fn is_shell(&self) -> bool {
-        let program = self.command.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
-        SHELLS.contains(&program)
+        SHELLS.contains(&self.program())
+    }
+
+    /// Tells whether it runs Python without a shell between.
+    fn is_python(&self) -> bool {
+        let version = self.program().strip_prefix("python");
+        version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
     }
 
     /// Returns the texts that a shell is given to run.
@@ -112,17 +125,71 @@ fn runs(module: &str) -> Option<Regex> {
     Regex::new(&format!(r"(^|[\s/;&|(])python[0-9.]*(?:\s+-[^m\s]\S*)*\s+-m\s+{module}\b")).ok()
 }
 
-/// Writes a word as a shell reads it.
+/// A pattern for a command of Python in a script, up to the last word of it in which an engine is named.
+fn place(engine: &str) -> Option<Regex> {
+    Regex::new(&format!(r"python[0-9.]*\s+[^|&;]*{}[^|&;\s]*", regex::escape(engine))).ok()
+}
+
+fn has_place(text: &str, engine: &str) -> bool {
+    place(engine).is_some_and(|place| place.is_match(text))
+}
+
+/// Puts flags into every command of a script that runs a module.
+fn inserted(text: &str, module: &str, engine: &str, flags: &str) -> Option<String> {
+    let (place, module) = (place(engine)?, runs(&regex::escape(module))?);
+    let (mut all, mut done) = (String::new(), 0);
+    for found in place.find_iter(text) {
+        // Between quotes they would become a part of a text.
+        let length = if is_open(found.as_str()) {
+            module.find(found.as_str()).map(|module| module.end())
+        } else {
+            Some(found.len())
+        };
+        let Some(behind) = length.map(|length| found.start() + length) else { continue };
+        all.push_str(&text[done..behind]);
+        all.push(' ');
+        all.push_str(flags);
+        done = behind;
+    }
+    all.push_str(&text[done..]);
+    (done > 0).then_some(all)
+}
+
+/// Tells whether a quote is open at the end of a text of a shell.
+fn is_open(text: &str) -> bool {
+    let (mut open, mut is_escaped) = (None, false);
+    for c in text.chars() {
+        match (open, c) {
+            _ if is_escaped => is_escaped = false,
+            (None | Some('"'), '\\') => is_escaped = true,
+            (None, '"' | '\'') => open = Some(c),
+            (Some(quote), c) if quote == c => open = None,
+            _ => {}
+        }
+    }
+    open.is_some()
+}
+
+/// Writes a word as a shell reads it, in the way of the operator: between double quotes, if it must be quoted at all.
 pub(super) fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    const SPECIAL: &str = " \t\n'\"\\{}[]$`!;|&()<>";
+    if !word.is_empty() && !word.contains(|c| SPECIAL.contains(c)) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let escaped: String =
+        word.chars().flat_map(|c| matches!(c, '"' | '\\' | '$' | '`').then_some('\\').into_iter().chain([c])).collect();
+    format!("\"{escaped}\"")
+}
+
+/// Writes a text of a shell so that it can stand between the single quotes of another one.
+pub(super) fn nested(text: &str) -> String {
+    text.replace('\'', r#"'"'"'"#)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn command(command: &[&str], args: &[&str]) -> Command {
@@ -144,28 +211,78 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_behind_the_module() {
+    fn flags_go_to_the_end_of_a_command_of_python() {
         let flags = "--nnodes 2 --node-rank $(R)";
         let plain = command(&["python3", "-m", "dynamo.sglang"], &["--tp", "8"]);
         let expected =
-            command(&["python3", "-m", "dynamo.sglang"], &["--nnodes", "2", "--node-rank", "$(R)", "--tp", "8"]);
+            command(&["python3", "-m", "dynamo.sglang"], &["--tp", "8", "--nnodes", "2", "--node-rank", "$(R)"]);
         assert_eq!(plain.with_flags("dynamo.sglang", flags, false), Some(expected));
-        let split = command(&["python3"], &["-m", "dynamo.sglang", "--tp", "8"]);
-        let expected =
-            command(&["python3"], &["-m", "dynamo.sglang", "--nnodes", "2", "--node-rank", "$(R)", "--tp", "8"]);
-        assert_eq!(split.with_flags("dynamo.sglang", flags, false), Some(expected));
-        assert_eq!(plain.with_flags("dynamo.vllm", flags, false), None);
-        let script = command(&["sh", "-c"], &["python3 -m dynamo.sglang --tp 8 && echo"]);
-        let expected = command(&["sh", "-c"], &["python3 -m dynamo.sglang --nnodes 2 --node-rank $(R) --tp 8 && echo"]);
-        assert_eq!(script.with_flags("dynamo.sglang", flags, true), Some(expected));
+        let split = command(&["/usr/bin/python3.12"], &["-m", "dynamo.sglang", "--tp", "8"]);
+        let with_flags = split.with_flags("dynamo.sglang", "--nnodes 2", false);
+        let expected = command(&["/usr/bin/python3.12"], &["-m", "dynamo.sglang", "--tp", "8", "--nnodes", "2"]);
+        assert_eq!(with_flags, Some(expected));
     }
 
     #[test]
+    fn flags_go_behind_the_last_word_of_a_script_that_names_the_engine() {
+        let script = |text: &str| command(&["sh", "-c"], &[text]).with_flags("dynamo.vllm", "--nnodes 2", true);
+        let is = |text: &str| Some(command(&["sh", "-c"], &[text]));
+        assert_eq!(script("python3 -m dynamo.vllm --tp 8 | tee vllm.log"), {
+            is("python3 -m dynamo.vllm --nnodes 2 --tp 8 | tee vllm.log")
+        });
+        assert_eq!(
+            script("exec python3 -m dynamo.vllm --cls vllm.v1.Async --tp 8"),
+            is("exec python3 -m dynamo.vllm --cls vllm.v1.Async --nnodes 2 --tp 8")
+        );
+        let quoted = r#"python3 -m dynamo.vllm --json '{"a": "x.vllm.y", "b": 1}'"#;
+        let expected = r#"python3 -m dynamo.vllm --nnodes 2 --json '{"a": "x.vllm.y", "b": 1}'"#;
+        assert_eq!(script(quoted), is(expected), "a text is not torn apart");
+        assert_eq!(script("python3 -m dynamo.sglang --tp 8"), None);
+        let odd = "python3 a.py 'vllm b'; python3 b.py vllm; python3 -X;a -m dynamo.vllm";
+        let expected = "python3 a.py 'vllm b'; python3 b.py vllm --nnodes 2; python3 -X;a -m dynamo.vllm";
+        assert_eq!(script(odd), is(expected), "each command is looked at alone");
+    }
+
+    proptest! {
+        /// Whatever stands in a script, flags are added between its words, and nothing of it is lost.
+        #[test]
+        fn a_script_with_flags_is_the_script_and_flags(words in prop::collection::vec(prop::sample::select(WORDS), 0..16)) {
+            let script = words.concat();
+            let added = command(&["sh", "-c"], &[&script]).with_flags("dynamo.vllm", "--nnodes 2", true);
+            let Some(added) = added else { return Ok(()) };
+            prop_assert!(added.args[0].len() > script.len());
+            prop_assert_eq!(added.args[0].replace(" --nnodes 2", ""), script);
+        }
+    }
+
+    /// What scripts are made of that are hard to read.
+    const WORDS: &[&str] = &[
+        "python3 ",
+        "-m ",
+        "dynamo.vllm",
+        "vllm",
+        "-X;a ",
+        "a.py ",
+        "'",
+        "\"",
+        "\\",
+        ";",
+        " | ",
+        "&&",
+        " ",
+        "\n",
+        "ü",
+        "$(",
+        ")",
+    ];
+
+    #[test]
     fn what_a_shell_works_out_needs_one_and_the_rest_is_quoted() {
-        let plain = command(&["python3", "-m", "dynamo.sglang"], &["--json", r#"{"a": "it's"}"#]);
-        let line = r#"exec python3 -m dynamo.sglang --rank $((I + 1)) --json '{"a": "it'\''s"}'"#;
-        let expected = command(&["/bin/sh", "-c"], &[line]);
+        let plain = command(&["python3", "-m", "dynamo.sglang"], &["--json", r#"{"a": "it's"}"#, "$HOME;"]);
+        let line = r#"exec python3 -m dynamo.sglang --json "{\"a\": \"it's\"}" "\$HOME;" --rank $((I + 1))"#;
+        let expected = command(&["sh", "-c"], &[line]);
         assert_eq!(plain.with_flags("dynamo.sglang", "--rank $((I + 1))", true), Some(expected));
+        assert_eq!(nested("it's"), r#"it'"'"'s"#);
     }
 
     #[test]

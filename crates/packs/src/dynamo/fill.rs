@@ -6,14 +6,14 @@ use gatewright_engine::error::Chain;
 use serde_json::Value;
 use tera::{Context, Kwargs, State, Tera};
 
-use super::command::quote;
+use super::command::nested;
 use crate::json::each_text;
 
 /// Fills every text of a value that holds an expression.
 pub(super) fn fill(value: &Value, scope: &Value) -> Result<Value, String> {
     let context = Context::from_serialize(scope).map_err(|error| one_line(&error))?;
     let mut tera = Tera::new();
-    tera.register_filter("quote", |text: &str, _: Kwargs, _: &State<'_>| quote(text));
+    tera.register_filter("nested", |text: &str, _: Kwargs, _: &State<'_>| nested(text));
     let (mut filled, mut result) = (value.clone(), Ok(()));
     each_text(&mut filled, &mut |text| {
         if result.is_ok() && (text.contains("{{") || text.contains("{%")) {

@@ -85,6 +85,10 @@ pub(super) struct Component {
     pub(super) picker: Option<Picker>,
     /// Folder of the compilation cache.
     pub(super) cache: Option<String>,
+    /// The container beside the main one that is a frontend for it alone.
+    pub(super) sidecar: Option<String>,
+    /// `dynamoNamespace`, which no longer counts but in labels of pods and in what selects them.
+    pub(super) labelled_namespace: Option<String>,
 }
 
 /// A `PersistentVolumeClaim`.
@@ -154,6 +158,11 @@ impl Type {
             Self::Epp => "epp",
             Self::Other => "other",
         }
+    }
+
+    /// Tells whether it does one of the two phases of an answer, the other being done elsewhere.
+    pub(super) fn is_phase(self) -> bool {
+        matches!(self, Self::Prefill | Self::Decode)
     }
 
     /// Tells whether it runs a model.

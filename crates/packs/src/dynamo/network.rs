@@ -20,20 +20,20 @@ pub(super) fn services(maker: &Maker<'_>) -> Vec<Value> {
     };
     let mut services: Vec<Value> = Vec::new();
     for component in graph.components.iter().filter(is_made) {
-        let Some(ports) = maker.types[component.kind.key()].get("service") else { continue };
-        let (labels, _) = maker.metadata(component);
-        let mut selector = labels.clone();
+        let mut selector = maker.pod_labels(component);
         selector.retain(|key, _| SELECTOR.contains(&key.as_str()));
+        // Without a type it is still the first of the labels, so that it selects nothing of what has one.
+        selector.entry(SELECTOR[0].to_owned()).or_default();
         // Grove has no label that all leaders share; the others announce nothing, so that nobody asks them.
         if component.is_multinode() && maker.provider != Provider::Grove {
             selector.insert("role".to_owned(), "leader".to_owned());
         }
         services.push(json!({
             "name": graph.child(component),
-            "labels": labels,
-            "annotations": graph.annotations,
+            "labels": maker.service_labels(component),
+            "annotations": maker.annotations(component),
             "selector": selector,
-            "ports": ports,
+            "ports": maker.types[component.kind.key()]["service"],
         }));
     }
     services.extend(models(maker));

@@ -31,26 +31,24 @@ pub(super) enum Role {
 /// Adds what expressions see of the addresses of the pods of a replica.
 pub(super) fn add_addresses(scope: &mut Value, provider: Provider, component: &Component) {
     let name = component.lower();
-    let (leader, workers, rank, rank_in_shell): (_, Vec<String>, _, _) = match provider {
+    let (leader, workers, rank): (_, Vec<String>, _) = match provider {
         Provider::Grove => {
             let pod =
                 |of: &str| format!("$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}-{of}.$(GROVE_HEADLESS_SERVICE)");
-            let workers = (0..component.nodes - 1).map(|index| in_shell(&pod(&format!("wkr-{index}"))));
-            (pod("ldr-0"), workers.collect(), "$((GROVE_PCLQ_POD_INDEX + 1))", "(GROVE_PCLQ_POD_INDEX + 1)")
+            let workers = (0..component.nodes - 1).map(|index| pod(&format!("wkr-{index}")));
+            (pod("ldr-0"), workers.collect(), "$((GROVE_PCLQ_POD_INDEX + 1))")
         }
         Provider::Lws | Provider::Deployment => {
-            let worker = |index| format!("$(echo \"$LWS_LEADER_ADDRESS\" | sed 's/[.]/-{index}./')");
+            let worker = |index| format!(r#"$(echo "$LWS_LEADER_ADDRESS" | sed 's/\./-{index}\./')"#);
             let workers = (1..component.nodes).map(worker).collect();
-            ("$(LWS_LEADER_ADDRESS)".to_owned(), workers, "$(LWS_WORKER_INDEX)", "LWS_WORKER_INDEX")
+            ("$(LWS_LEADER_ADDRESS)".to_owned(), workers, "$(LWS_WORKER_INDEX)")
         }
     };
-    let leader_in_shell = in_shell(&leader);
-    scope["hostsInShell"] = std::iter::once(&leader_in_shell).chain(&workers).cloned().collect();
+    scope["hosts"] = std::iter::once(&leader).chain(&workers).cloned().collect();
+    scope["leaderInShell"] = in_shell(&leader).into();
     scope["leader"] = leader.into();
-    scope["leaderInShell"] = leader_in_shell.into();
-    scope["workersInShell"] = workers.into();
+    scope["workers"] = workers.into();
     scope["rank"] = rank.into();
-    scope["rankInShell"] = rank_in_shell.into();
 }
 
 /// Kubernetes expands `$(NAME)` only from what stands before it; a shell knows all variables.

@@ -1,23 +1,25 @@
 //! The pod of a component: what its type begins with, what the user says over it, what its backend needs beside.
 //!
 //! Expressions in the data of types and backends see `graph`, `namespace`, `component`, `name`, `dynamoNamespace`,
-//! `type`, `settings`, `annotations`, `provider` (`grove`, `lws`, `deployment`), `nodes`, `gpus`, `cache`, `image` and
-//! `numbers`; those of several nodes also `leader` and `leaderInShell` (its address), `rank` and `rankInShell` (which
-//! node it is, 0 the leader), `workersInShell`, `hostsInShell`, `variables` (names of the environment) and `command`
-//! (as a line of a shell). The filter `quote` writes a text as one word of a shell.
+//! `type`, `container` (its name), `settings`, `annotations`, `provider` (`grove`, `lws`, `deployment`), `nodes`,
+//! `gpus`, `cache`, `image`, `numbers` and `texts`; those of several nodes also `leader` and `leaderInShell` (its
+//! address), `rank` (which node it is, 0 the leader), `workers` and `hosts` (addresses), `variables` (names of the
+//! environment) and `command` (as a line of a shell). The filter `nested` writes a text of a shell so that it can stand
+//! between single quotes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::backend::{Backend, Launch, Node};
 use super::command::Command;
 use super::fill::{fill, fill_text};
-use super::model::{Component, Fields, Graph, QUEUE, Type, by_name, fields, list, set_list};
+use super::model::{Component, Fields, Graph, Type, by_name, fields, list, set_list};
 use super::nodes::{Provider, Role, add_addresses};
-use super::settings::{ServiceMesh, Settings};
+use super::read::MAIN;
+use super::settings::Settings;
+use super::typed::as_typed;
 use crate::json::{items, layered, said};
-use gatewright_engine::pack::gateway::Map as Texts;
 
 /// The folder of the user in the images of endpoint pickers.
 const PICKER_HOME: &str = concat!("/ho", "me/nonroot");
@@ -53,6 +55,7 @@ impl Maker<'_> {
             "name": graph.child(component),
             "dynamoNamespace": graph.dynamo_namespace(component),
             "type": component.kind_text,
+            "container": MAIN,
             "settings": self.settings.to_value(),
             "annotations": annotations,
             "provider": self.provider,
@@ -61,77 +64,80 @@ impl Maker<'_> {
             "cache": component.cache.as_deref().unwrap_or_default(),
             "image": component.main.get("image"),
             "numbers": backend.map(|backend| backend.numbers(&command)).unwrap_or_default(),
+            "texts": backend.map(|backend| backend.texts(&command)).unwrap_or_default(),
             "pickerConfig": config,
             "pickerKey": key,
             "pickerHome": PICKER_HOME,
         })
     }
 
-    /// Returns labels and annotations of the pods of a component, and what selects them.
-    pub(super) fn metadata(&self, component: &Component) -> (Texts, Texts) {
-        let graph = self.graph;
-        let labels = layered([&graph.labels, &component.labels, &self.own_labels(component)]);
-        let mut annotations = layered([&graph.annotations, &component.annotations]);
-        if let Some(id) = &graph.restart {
-            annotations.insert("nvidia.com/restartAt".to_owned(), id.clone());
-        }
-        if component.kind == Type::Epp && self.settings.service_mesh == ServiceMesh::Istio {
-            annotations.entry("sidecar.istio.io/inject".to_owned()).or_insert_with(|| "false".to_owned());
-        }
-        (labels, annotations)
-    }
-
-    fn own_labels(&self, component: &Component) -> Texts {
-        let graph = self.graph;
-        let is_measured = graph.switch_of(component, "nvidia.com/enable-metrics") != Some("false");
-        let is_picked = graph.has_picker() && component.kind.is_worker();
-        let is_discovered = self.settings.provisions_discovery();
-        let only_if = |holds: bool, text: &str| holds.then(|| text.to_owned());
-        let labels = [
-            ("nvidia.com/selector", Some(graph.child(component))),
-            ("nvidia.com/dynamo-graph-deployment-name", Some(graph.name.clone())),
-            ("nvidia.com/dynamo-component", Some(component.name.clone())),
-            ("nvidia.com/dynamo-namespace", Some(graph.dynamo_namespace(component))),
-            ("nvidia.com/dynamo-component-type", said(&component.kind_text).map(str::to_owned)),
-            ("nvidia.com/dynamo-sub-component-type", component.sub_type.clone()),
-            ("nvidia.com/dynamo-base-model-hash", component.model.as_deref().map(model_hash)),
-            ("nvidia.com/metrics-enabled", only_if(is_measured, "true")),
-            ("nvidia.com/dynamo-component-class", only_if(is_picked, "worker")),
-            ("nvidia.com/dynamo-discovery-backend", only_if(is_discovered, "kubernetes")),
-            ("nvidia.com/dynamo-discovery-enabled", only_if(is_discovered, "true")),
-            ("kai.scheduler/queue", self.queue(component)),
-        ];
-        labels.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
-    }
-
-    /// The queue of KAI that its pods wait in, if anybody names one.
-    fn queue(&self, component: &Component) -> Option<String> {
-        let named = self.graph.switch_of(component, QUEUE);
-        said(named.unwrap_or(&self.settings.orchestrators.kai.queue)).map(str::to_owned)
-    }
-
     /// Returns the spec of a pod.
     pub(super) fn pod(&self, part: Part<'_>, role: Role) -> Result<Value, String> {
         let component = part.component;
         let scope = self.scope(component, part.backend);
-        let base = fill(&json!([self.types["common"], self.types[component.kind.key()]]), &scope)?;
-        let based = |part: &str| items(&base).flat_map(|layer| fields(&layer[part])).collect::<Fields>();
-        let mut main = based("container");
-        main_over(&mut main, &component.main);
-        let backend_env = part.backend.map(|it| fill(&json!(it.env), &scope)).transpose()?.unwrap_or_default();
-        let own = [&base[0]["env"], &base[1]["env"], &backend_env].map(filled_env);
-        let user = [self.graph.env.clone(), list(component.main.get("env"))];
-        main.insert("env".to_owned(), env(own.into_iter().chain(user)).into());
-        let mut pod = based("pod");
+        let base = self.base(component.kind, &scope)?;
+        let mut main = self.container(&base, &component.main);
+        main.insert("name".to_owned(), MAIN.into());
+        let mut pod = based(&base, "pod");
         self.pod_over(&mut pod, component);
-        if let Some(launch) = part.launch.filter(|_| role != Role::Single) {
-            self.launch(launch, role, part, (&mut pod, &mut main), scope)?;
+        let node = part.launch.filter(|_| role != Role::Single).map(|launch| launch.node(role));
+        if let Some(node) = node {
+            self.launch(node, part, (&mut pod, &mut main), scope.clone())?;
         }
+        let backend_env = part.backend.map(|it| fill(&json!(it.env), &scope)).transpose()?.unwrap_or_default();
+        add_env(&mut main, filled_env(&backend_env));
+        let mounts = list(main.get("volumeMounts"));
         shared_memory(component, &mut pod, &mut main);
+        if let Some(node) = node {
+            let later = list(Some(&fill(&json!(node.later_volumes), &scope)?));
+            let volumes = by_name(list(pod.get("volumes")), later);
+            set_list(&mut pod, "volumes", volumes);
+        }
         let mut containers = vec![Value::from(main)];
-        containers.extend(list(pod.get("containers")));
+        for container in list(pod.get("containers")) {
+            containers.push(self.beside(component, container, &mounts, &scope)?);
+        }
         pod.insert("containers".to_owned(), containers.into());
-        Ok(pod.into())
+        Ok(as_typed(pod.into()))
+    }
+
+    /// Returns what a pod with a component of a type begins with.
+    fn base(&self, kind: Type, scope: &Value) -> Result<Value, String> {
+        fill(&json!([self.types["common"], self.types[kind.key()]]), scope)
+    }
+
+    /// Returns a container of a user over what its type begins with.
+    fn container(&self, base: &Value, user: &Fields) -> Fields {
+        let mut container = based(base, "container");
+        user_over(&mut container, user);
+        let layers = items(base).map(|layer| filled_env(&layer["env"]));
+        let user = [self.graph.env.clone(), list(user.get("env"))];
+        container.insert("env".to_owned(), env(layers.chain(user)).into());
+        container
+    }
+
+    /// Returns a container beside the main one: as it is, or a frontend that serves only this worker.
+    fn beside(
+        &self,
+        component: &Component,
+        container: Value,
+        mounts: &[Value],
+        scope: &Value,
+    ) -> Result<Value, String> {
+        if component.sidecar.is_none() || container["name"].as_str() != component.sidecar.as_deref() {
+            return Ok(container);
+        }
+        let mut scope = scope.clone();
+        scope["type"] = Type::Frontend.key().into();
+        scope["container"] = container["name"].clone();
+        let user = fields(&container);
+        let mut frontend = self.container(&self.base(Type::Frontend, &scope)?, &user);
+        frontend.insert("name".to_owned(), container["name"].clone());
+        let own = list(user.get("volumeMounts"));
+        let is_free = |mount: &&Value| own.iter().all(|it| it["mountPath"] != mount["mountPath"]);
+        let inherited: Vec<Value> = mounts.iter().filter(is_free).cloned().collect();
+        set_list(&mut frontend, "volumeMounts", own.iter().cloned().chain(inherited).collect());
+        Ok(frontend.into())
     }
 
     /// Puts what a user says of the pod over what its type begins with, and adds a volume for what is mounted.
@@ -153,7 +159,7 @@ impl Maker<'_> {
 
     /// The service account of a component whose user names none.
     fn account(&self, component: &Component) -> Option<String> {
-        let named = |name: &str| if name.is_empty() { self.graph.child(component) } else { name.to_owned() };
+        let named = |name: &str| said(name).map_or_else(|| self.graph.child(component), str::to_owned);
         match component.kind {
             Type::Planner => Some(named(&self.settings.service_accounts.planner)),
             Type::Epp => Some(named(&self.settings.service_accounts.epp)),
@@ -164,15 +170,15 @@ impl Maker<'_> {
     /// Makes the pod one of several nodes.
     fn launch(
         &self,
-        launch: &Launch,
-        role: Role,
+        node: &Node,
         part: Part<'_>,
         (pod, main): (&mut Fields, &mut Fields),
         mut scope: Value,
     ) -> Result<(), String> {
-        let node = if role == Role::Leader { &launch.leader } else { &launch.worker };
         add_addresses(&mut scope, self.provider, part.component);
-        scope["variables"] = list(main.get("env")).iter().map(|it| it["name"].clone()).collect();
+        add_env(main, filled_env(&fill(&json!(node.env), &scope)?));
+        let named = list(main.get("env")).into_iter().filter_map(|it| it["name"].as_str().map(str::to_owned));
+        scope["variables"] = json!(named.chain(node.variables.clone()).collect::<BTreeSet<String>>());
         let mut command = Command::of(main);
         if let (false, Some(backend)) = (node.flags.is_empty(), part.backend) {
             let flags = fill_text(&node.flags, &scope)?;
@@ -188,6 +194,11 @@ impl Maker<'_> {
     }
 }
 
+/// Returns a part of what a pod begins with: that of all types, and over it that of its own.
+fn based(base: &Value, part: &str) -> Fields {
+    items(base).flat_map(|layer| fields(&layer[part])).collect()
+}
+
 /// Adds what is special about a node.
 fn add(node: &Node, pod: &mut Fields, main: &mut Fields, scope: &Value) -> Result<(), String> {
     for (probe, value) in &node.probes {
@@ -197,8 +208,6 @@ fn add(node: &Node, pod: &mut Fields, main: &mut Fields, scope: &Value) -> Resul
             main.insert(probe.clone(), value.clone());
         }
     }
-    let env = env([filled_env(&fill(&json!(node.env), scope)?), list(main.get("env"))]);
-    main.insert("env".to_owned(), env.into());
     let lists = [(&node.volumes, "volumes"), (&node.init_containers, "initContainers")];
     for (more, field) in lists.into_iter().filter(|(more, _)| !more.is_empty()) {
         let all = by_name(list(pod.get(field)), list(Some(&fill(&json!(more), scope)?)));
@@ -210,15 +219,12 @@ fn add(node: &Node, pod: &mut Fields, main: &mut Fields, scope: &Value) -> Resul
     Ok(())
 }
 
-/// Puts what the user says of the main container in place of what its type begins with; mounts of other volumes are
-/// added, and a command of one's own does not inherit arguments.
-fn main_over(main: &mut Fields, user: &Fields) {
+/// Puts what the user says of a container in place of what its type begins with; mounts of other volumes are added.
+///
+/// Like the operator it lets a command inherit the arguments that the type begins with, where the user gives none.
+fn user_over(main: &mut Fields, user: &Fields) {
     let mounts = by_name(list(main.get("volumeMounts")), list(user.get("volumeMounts")));
-    if user.contains_key("command") {
-        main.remove("args");
-    }
     main.extend(user.clone());
-    main.insert("name".to_owned(), super::read::MAIN.into());
     if !mounts.is_empty() {
         main.insert("volumeMounts".to_owned(), mounts.into());
     }
@@ -231,13 +237,28 @@ fn shared_memory(component: &Component, pod: &mut Fields, main: &mut Fields) {
     const FOLDER: &str = "/dev/shm";
     let size = component.shared_memory.as_deref().unwrap_or("8Gi");
     let (mut volumes, mut mounts) = (list(pod.get("volumes")), list(main.get("volumeMounts")));
-    let is_there = volumes.iter().any(|it| it["name"] == NAME) || mounts.iter().any(|it| it["mountPath"] == FOLDER);
-    if size != "0" && !is_there {
-        volumes.push(json!({"name": NAME, "emptyDir": {"medium": "Memory", "sizeLimit": size}}));
+    if size != "0" {
+        // What a user has mounted there gives way, as with the operator; its volume stays, and others may mount it.
+        let is_there = |mount: &Value| mount["mountPath"] == FOLDER || mount["name"] == NAME;
+        let (replaced, kept): (Vec<Value>, Vec<Value>) = mounts.into_iter().partition(is_there);
+        let is_replaced = |volume: &Value| replaced.iter().any(|mount| mount["name"] == volume["name"]);
+        let (others, mut all): (Vec<Value>, Vec<Value>) = volumes.into_iter().partition(is_replaced);
+        all.retain(|volume| volume["name"] != NAME);
+        all.push(json!({"name": NAME, "emptyDir": {"medium": "Memory", "sizeLimit": size}}));
+        all.extend(others.into_iter().filter(|volume| volume["name"] != NAME));
+        (volumes, mounts) = (all, kept);
         mounts.push(json!({"name": NAME, "mountPath": FOLDER}));
     }
     set_list(pod, "volumes", volumes);
     set_list(main, "volumeMounts", mounts);
+}
+
+/// Adds variables behind the others, but for those that somebody has set already.
+fn add_env(main: &mut Fields, more: Vec<Value>) {
+    let own = list(main.get("env"));
+    let is_new = |item: &Value| own.iter().all(|it| it["name"] != item["name"]);
+    let more: Vec<Value> = more.into_iter().filter(is_new).collect();
+    set_list(main, "env", own.into_iter().chain(more).collect());
 }
 
 /// Puts environments over each other by name, sorted.
@@ -249,7 +270,14 @@ fn env(layers: impl IntoIterator<Item = Vec<Value>>) -> Vec<Value> {
 
 /// Returns the environment that the pack's data gives, without what is empty.
 fn filled_env(env: &Value) -> Vec<Value> {
-    items(env).filter(|item| item.get("valueFrom").is_some() || item["value"] != "").cloned().collect()
+    let is_said = |item: &&Value| item.get("valueFrom").is_some() || item["value"] != "" || item["always"] == true;
+    let plain = |item: &Value| {
+        let mut item = fields(item);
+        item.remove("always");
+        item.retain(|field, value| field != "value" || *value != "");
+        Value::from(item)
+    };
+    items(env).filter(is_said).map(plain).collect()
 }
 
 /// Returns the service account with the rights that discovery by Kubernetes needs.

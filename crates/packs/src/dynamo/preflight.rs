@@ -142,6 +142,42 @@ impl Needs {
     }
 }
 
+/// Says which pods of a graph cannot start as it stands: without an image, or under an account that is not made here.
+pub(super) fn unable(subject: &Subject<'_>, settings: &Settings) -> Vec<Problem> {
+    let document = subject.document;
+    // Of what is refused, nothing starts.
+    let graph = read::read(document, subject.namespace).ok().filter(|_| read::mistakes(document).is_empty());
+    let Some(graph) = graph else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for component in &graph.components {
+        let name = &component.name;
+        let mut warning = |message: String, hint: &str| {
+            let path: Vec<&str> = std::iter::once("spec").chain(component.path.iter().map(String::as_str)).collect();
+            warnings.push(problems::warning(document, &path, message).hint(hint));
+        };
+        if component.main.get("image").is_none() {
+            warning(
+                format!("component {name:?} has no image for its container {:?}", read::MAIN),
+                "the API server refuses such pods; a patch of a kustomization does not belong among specs",
+            );
+        }
+        let (setting, account) = match component.kind {
+            Type::Epp => ("epp", settings.service_accounts.epp.as_str()),
+            Type::Planner => ("planner", settings.service_accounts.planner.as_str()),
+            _ => ("", ""),
+        };
+        if !account.is_empty() && !component.pod.contains_key("serviceAccountName") {
+            warning(
+                format!("the pods of component {name:?} run as service account {account:?}, which is not made here"),
+                &format!(
+                    "Dynamo's operator makes it; with packs.dynamo.serviceAccounts.{setting}: '' each graph has its own"
+                ),
+            );
+        }
+    }
+    warnings
+}
+
 /// Says what a cluster lacks for a spec, if anything.
 pub(super) fn warning(subject: &Subject<'_>, settings: &Settings, is_expanded: bool) -> Option<Problem> {
     let document = subject.document;

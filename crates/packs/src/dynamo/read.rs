@@ -5,6 +5,7 @@
 
 mod alpha;
 mod beta;
+mod types;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,12 @@ const PASS: &str = "with mode passthrough Dynamo's operator takes care of it";
 /// Fields of a graph that cannot be expanded, in both versions.
 const GRAPH_REFUSED: [&str; 3] = ["topologyConstraint", "experimental", "providerOverride"];
 
+/// The most nodes of a replica: each of them is named in scripts, so that a slip of the pen would fill the memory.
+const MOST_NODES: u64 = 1024;
+
+/// The kind of one component that stands alone.
+const ALONE: &str = "DynamoComponentDeployment";
+
 /// The version in which an adapter is a switch.
 pub(super) const ALPHA: &str = "v1alpha1";
 
@@ -41,7 +48,7 @@ pub(super) fn understood(document: &Document, namespace: &str) -> (Graph, Vec<Pr
     let mut reader = Reader { document, problems: Vec::new() };
     let root = document.root.to_value();
     let mut spec = fields(&root["spec"]);
-    let alone = document.id.kind == "DynamoComponentDeployment";
+    let alone = document.id.kind == ALONE;
     let mut graph = Graph {
         name: document.id.name.clone(),
         namespace: namespace.to_owned(),
@@ -69,9 +76,13 @@ pub(super) fn understood(document: &Document, namespace: &str) -> (Graph, Vec<Pr
     (graph, reader.problems)
 }
 
-/// Says what no mode can do anything with: names that stand twice, pods without a main container.
+/// Says what no mode can do anything with: values of another type, names that stand twice, pods without a main container.
 pub(super) fn mistakes(document: &Document) -> Vec<Problem> {
     let mut reader = Reader { document, problems: Vec::new() };
+    let is_alone = document.id.kind == ALONE;
+    if is_alone || document.id.kind == "DynamoGraphDeployment" {
+        types::check(&mut reader, &document.root.to_value()["spec"], is_alone);
+    }
     if document.gvk.version != ALPHA && document.id.kind == "DynamoGraphDeployment" {
         let spec = &document.root.to_value()["spec"];
         let components = beta::components(spec);
@@ -102,6 +113,12 @@ impl Reader<'_> {
 
     /// Reads a field as a type; what is wrong in it is a problem where it stands. A null says nothing.
     fn typed<T: DeserializeOwned + Default>(&mut self, path: &[String], field: &str, value: &Value) -> T {
+        let path: Vec<String> = path.iter().cloned().chain([field.to_owned()]).collect();
+        self.typed_at(&path, value)
+    }
+
+    /// Reads what stands at a path as a type.
+    fn typed_at<T: DeserializeOwned + Default>(&mut self, path: &[String], value: &Value) -> T {
         if value.is_null() {
             return T::default();
         }
@@ -110,8 +127,11 @@ impl Reader<'_> {
                 Segment::Seq { index } => index.to_string(),
                 Segment::Map { .. } | Segment::Enum { .. } | Segment::Unknown => segment.to_string(),
             });
-            let path: Vec<String> = path.iter().cloned().chain([field.to_owned()]).chain(below).collect();
-            self.problems.push(self.problem(&path, format!("{field} cannot be used: {}", error.inner())));
+            let place: Vec<String> = path.iter().cloned().chain(below).collect();
+            let is_name = |part: &&String| part.parse::<usize>().is_err();
+            let field = place.iter().rev().find(is_name).map_or("spec", String::as_str);
+            let message = format!("{field} cannot be used: {}", error.inner());
+            self.problems.push(self.problem(&place, message));
             T::default()
         })
     }
@@ -138,10 +158,6 @@ impl Reader<'_> {
         self.names_are_unique(&graph.components);
         if graph.components.is_empty() {
             self.problems.push(self.problem(&[], "the graph has no components"));
-        }
-        for component in graph.components.iter().filter(|component| component.main.get("image").is_none()) {
-            let message = format!("component {:?} has no image for its container {MAIN:?}", component.name);
-            self.problems.push(self.problem(&component.path, message));
         }
         let pickers: Vec<_> = graph.components.iter().filter(|component| component.kind == Type::Epp).collect();
         if let [_, second, ..] = pickers[..] {
@@ -175,6 +191,13 @@ fn common(reader: &mut Reader<'_>, component: &mut Component, written: &Value, k
     // Whoever says multinode and no number means two.
     let nodes = |multinode: &Value| multinode["nodeCount"].as_u64().unwrap_or(2);
     component.nodes = Some(&written["multinode"]).filter(|it| !it.is_null()).map_or(1, nodes);
+    if component.nodes > MOST_NODES {
+        let path: Vec<String> =
+            component.path.iter().map(String::as_str).chain(["multinode", "nodeCount"]).map(str::to_owned).collect();
+        let message =
+            format!("component {:?} is on {} nodes, and {MOST_NODES} are the most", component.name, component.nodes);
+        reader.problems.push(reader.problem(&path, message));
+    }
     component.model = text(&written["modelRef"]["name"]);
     let picker = Some(&written["eppConfig"]).filter(|it| !it.is_null());
     component.picker = picker.map(|picker| reader.typed(&component.path, "eppConfig", picker));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// `packs.dynamo` of the config, beside `parameters`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
     /// The program that makes workloads of a graph.
@@ -32,6 +32,8 @@ pub struct Settings {
     pub service_mesh: ServiceMesh,
     /// Service accounts of components that ask the API server; an empty name has one made for each graph.
     pub service_accounts: ServiceAccounts,
+    /// The version of the operator for which graphs were made; pods under Grove name it in an annotation. Empty: none.
+    pub operator_version: String,
 }
 
 /// The program that makes workloads of a graph.
@@ -179,14 +181,40 @@ pub enum ServiceMesh {
     Istio,
 }
 
-/// Service accounts of components that ask the API server.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// Service accounts of components that ask the API server. One that is named must be there.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ServiceAccounts {
     /// Of planners.
     pub planner: String,
     /// Of endpoint pickers.
     pub epp: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            restart: Restart::default(),
+            workload_provider: WorkloadProvider::default(),
+            infrastructure: Infrastructure::default(),
+            discovery: Discovery::default(),
+            orchestrators: Orchestrators::default(),
+            ingress: IngressSettings::default(),
+            mpi: Mpi::default(),
+            inference_gateway: InferenceGateway::default(),
+            service_mesh: ServiceMesh::default(),
+            service_accounts: ServiceAccounts::default(),
+            operator_version: "1.3.0".to_owned(),
+        }
+    }
+}
+
+impl Default for ServiceAccounts {
+    /// Returns the accounts that the chart of Dynamo's operator makes, under which its own pods run.
+    fn default() -> Self {
+        Self { planner: "planner-serviceaccount".to_owned(), epp: "epp-serviceaccount".to_owned() }
+    }
 }
 
 impl Default for Discovery {

@@ -104,7 +104,7 @@ fn a_field_of_another_type_is_a_problem_where_it_stands() {
     let graph = worker(&json!({"ingress": {"enabled": true, "host": 7}}));
     let line = graph.lines().position(|line| line.contains("host: 7")).and_then(|line| u32::try_from(line + 1).ok());
     let problems = expanded(&graph, json!({}), None).expect_err("a host is text");
-    assert_eq!(problems[0].message, "ingress cannot be used: invalid type: integer `7`, expected a string");
+    assert_eq!(problems[0].message, "host cannot be used: invalid type: integer `7`, expected a string");
     assert_eq!(Some(problems[0].place.line), line);
 }
 
@@ -151,7 +151,115 @@ fn a_pod_mounts_shared_memory_once() {
     let rendered = expanded(&graph, json!({"discovery": {"provision": false}}), None);
     let rendered = rendered.expect("the graph can be rendered");
     let pod = &rendered[0].body()["spec"]["template"]["spec"];
-    assert_eq!(pod["volumes"], volumes);
+    let shared = json!({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}});
+    assert_eq!(pod["volumes"], json!([shared, volumes[0]]));
+    let mounts = json!([{"name": "shared-memory", "mountPath": "/dev/shm"}]);
+    assert_eq!(pod["containers"][0]["volumeMounts"], mounts);
+}
+
+#[test]
+fn a_long_name_is_cut_under_grove_as_the_operator_cuts_it() {
+    let name = |graph: &str, nodes: u64| {
+        let text = worker(&json!({"multinode": {"nodeCount": nodes}})).replace("name: g", &format!("name: {graph}"));
+        let rendered = expanded(&text, json!({"workloadProvider": "grove"}), None).expect("it is cut");
+        let set = rendered.iter().find(|object| object.id().kind == "PodCliqueSet").expect("there is a set");
+        set.id().name.clone()
+    };
+    let graph = "a-graph-with-a-name-of-forty-characters-";
+    assert_eq!(name("summary", 2), "summary");
+    // The hash is of the whole name, so that two graphs that begin alike do not meet.
+    let (one, other) = (name(&format!("{graph}1"), 2), name(&format!("{graph}2"), 2));
+    assert_eq!((one.len(), &one[..25]), (29, &other[..25]));
+    assert_ne!(one, other);
+    assert_eq!(name("kimi-k3-agg-of-a-name-that-is-longer", 2), "kimi-k3-agg-of-a-name-th-6ab1");
+}
+
+#[test]
+fn devices_that_the_container_asks_for_are_kept_beside_what_the_component_asks_for() {
+    let efa = json!({"limits": {"vpc.amazonaws.com/efa": "4"}});
+    let graph = worker(&json!({
+        "resources": {"limits": {"gpu": "8"}, "requests": {"gpu": "8", "custom": {"rdma/ib": "1"}}},
+        "extraPodSpec": {"mainContainer": {"image": "a", "resources": efa}},
+    }));
+    let rendered = expanded(&graph, json!({"discovery": {"provision": false}}), None).expect("it can be rendered");
+    let resources = &rendered[0].body()["spec"]["template"]["spec"]["containers"][0]["resources"];
+    let expected = json!({
+        "limits": {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4"},
+        "requests": {"nvidia.com/gpu": "8", "rdma/ib": "1"},
+    });
+    assert_eq!(*resources, expected);
+}
+
+#[test]
+fn a_value_of_another_type_is_a_problem_in_every_mode() {
+    let wrong = [
+        (json!({"replicas": "many"}), "replicas: many", "replicas"),
+        (json!({"multinode": {"nodeCount": "two"}}), "nodeCount: two", "nodeCount"),
+        (json!({"extraPodSpec": {"nodeSelector": "gpu"}}), "nodeSelector: gpu", "nodeSelector"),
+        (json!({"envs": [{"name": "A", "value": 7}]}), "value: 7", "value"),
+        (json!({"livenessProbe": {"periodSeconds": "x"}}), "periodSeconds: x", "periodSeconds"),
+    ];
+    for (fields, written, field) in wrong {
+        let text = worker(&fields);
+        let line = text.lines().position(|line| line.contains(written)).and_then(|line| u32::try_from(line + 1).ok());
+        let problems = super::read::mistakes(&graph(&text));
+        let message = problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
+        assert!(message.starts_with(&format!("{field} cannot be used: ")), "{message}");
+        assert_eq!(problems.first().map(|problem| problem.place.line), line, "{message}");
+    }
+    // A number is a quantity, and null says nothing.
+    let right = worker(&json!({"replicas": null, "resources": {"limits": {"cpu": 4, "gpu": 1}}}));
+    assert_eq!(super::read::mistakes(&graph(&right)), []);
+}
+
+#[test]
+fn a_frontend_beside_a_worker_has_what_frontends_begin_with() {
+    let graph = worker(&json!({
+        "subComponentType": "decode",
+        "frontendSidecar": {"image": "f", "args": ["-m", "dynamo.frontend", "--router-mode", "direct"]},
+    }));
+    let rendered = expanded(&graph, json!({"discovery": {"provision": false}}), None).expect("it can be rendered");
+    let pod = &rendered[0].body()["spec"]["template"];
+    let container = &pod["spec"]["containers"][1];
+    assert_eq!((&container["name"], &container["command"]), (&json!("sidecar-frontend"), &json!(["python3"])));
+    let env = container["env"].as_array().into_iter().flatten();
+    let kind = env.clone().find(|it| it["name"] == "DYN_COMPONENT").map(|it| it["value"].clone());
+    assert_eq!(kind, Some(json!("frontend")));
+    assert_eq!(pod["metadata"]["labels"]["nvidia.com/dynamo-component-type"], "decode", "a phase is the type");
+    assert_eq!(pod["metadata"]["labels"]["nvidia.com/dynamo-sub-component-type"], "decode");
+}
+
+#[test]
+fn pods_that_cannot_start_as_they_stand_are_warned_of() {
+    let component = |kind: &str, fields: Value| {
+        let mut component = json!({"componentType": kind});
+        if let (Some(component), Value::Object(fields)) = (component.as_object_mut(), fields) {
+            component.extend(fields);
+        }
+        component
+    };
+    let pod = |pod: Value| json!({"extraPodSpec": pod});
+    let services = json!({
+        "Worker": component("worker", json!({"replicas": 2})),
+        "Planner": component("planner", pod(json!({"serviceAccountName": "mine", "mainContainer": {"image": "a"}}))),
+        "Epp": component("epp", json!({
+            "eppConfig": {"configMapRef": {"name": "plugins", "key": "epp.yaml"}},
+            "extraPodSpec": {"mainContainer": {"image": "a"}},
+        })),
+    });
+    let graph = json!({
+        "apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "g", "namespace": "models"}, "spec": {"services": services},
+    });
+    let pack = crate::pack("dynamo", &json!({"mode": "expand"})).expect("the settings can be used");
+    let tree = Tree::from_iter([("graph.yaml", yaml::to_string(&graph))]);
+    let rendering = render(&tree, &Packs::new(vec![pack]).expect("there is one"), &Options::default());
+    let told: Vec<&str> = rendering.problems.iter().map(|problem| problem.message.as_str()).collect();
+    let tells = |text: &str| told.iter().any(|message| message.contains(text));
+    assert!(tells("component \"Worker\" has no image for its container \"main\""), "{told:?}");
+    assert!(tells("component \"Epp\" run as service account \"epp-serviceaccount\", which is not made"), "{told:?}");
+    assert!(!tells("component \"Planner\" run as"), "its user has named one: {told:?}");
+    assert_eq!((rendering.units.len(), rendering.broken.len()), (1, 0), "they are warnings");
 }
 
 /// Tells of specs of both packs in mode `auto` whether the cluster gets them as they are, where so much is known of it.

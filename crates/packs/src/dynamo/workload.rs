@@ -53,12 +53,8 @@ pub(super) fn provider(
 /// Says which component makes a name too long, and by how much.
 pub(super) fn too_long<'a>(graph: &'a Graph, provider: Provider) -> Option<(&'a Component, String)> {
     let over = |component: &'a Component| {
-        let (graph_length, name) = (graph.name.len(), component.lower().len());
-        let (length, most, what) = match (provider, component.is_multinode()) {
-            (Provider::Grove, true) => {
-                (graph_length + 2 * name + "-ldr".len(), MOST_IN_GROVE, "name, scaling group and clique")
-            }
-            (Provider::Grove, false) => (graph_length + name, MOST_IN_GROVE, "name and component"),
+        let (length, most, what) = match provider {
+            Provider::Grove => (in_grove(component), MOST_IN_GROVE, "scaling group and clique"),
             _ => (graph.child(component).len(), MOST, "name and component"),
         };
         let message = format!(
@@ -70,18 +66,47 @@ pub(super) fn too_long<'a>(graph: &'a Graph, provider: Provider) -> Option<(&'a 
     graph.components.iter().find_map(over)
 }
 
+/// The characters that the names of a scaling group and of a clique of a component have together.
+fn in_grove(component: &Component) -> usize {
+    let name = component.lower().len();
+    if component.is_multinode() { 2 * name + "-ldr".len() } else { name }
+}
+
+/// The characters at the end of a name that was cut: a hyphen and four digits.
+const CUT: usize = 5;
+
+/// The characters at its beginning that the operator keeps in any case, even if that is one more than Grove allows.
+const KEPT: usize = 3;
+
+/// Returns the name of the set of cliques of a graph: its own, or the beginning of it and a hash of the whole where names
+/// of pods would become too long. The hash is the operator's: the lower half of 32-bit FNV-1a.
+fn clique_set_name(graph: &Graph) -> String {
+    let longest = graph.components.iter().map(in_grove).max().unwrap_or_default();
+    let free = MOST_IN_GROVE.saturating_sub(longest);
+    if graph.name.len() <= free {
+        return graph.name.clone();
+    }
+    let hash =
+        graph.name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let beginning: String = graph.name.chars().take(free.saturating_sub(CUT).max(KEPT)).collect();
+    format!("{beginning}-{:04x}", hash & 0xffff)
+}
+
 pub(super) fn deployment(maker: &Maker<'_>, part: Part<'_>) -> Result<Value, String> {
     let component = part.component;
     let name = maker.graph.child(component);
-    let (labels, annotations) = maker.metadata(component);
+    let annotations = maker.pod_annotations(component);
     Ok(json!({
         "name": name,
-        "labels": labels,
-        "annotations": maker.graph.annotations,
-        "replicas": component.replicas(),
+        "labels": maker.labels(component),
+        "annotations": maker.annotations(component),
+        "replicas": component.replicas,
         "selector": {"nvidia.com/selector": name},
         "strategy": strategy(&annotations),
-        "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": maker.pod(part, Role::Single)?},
+        "template": {
+            "metadata": {"labels": maker.pod_labels(component), "annotations": annotations},
+            "spec": maker.pod(part, Role::Single)?,
+        },
     }))
 }
 
@@ -101,9 +126,9 @@ fn strategy(annotations: &Texts) -> Value {
 
 pub(super) fn leader_worker_set(maker: &Maker<'_>, part: Part<'_>) -> Result<Value, String> {
     let component = part.component;
-    let (labels, annotations) = maker.metadata(component);
+    let annotations = maker.pod_annotations(component);
     let template = |role: Role, name: &str| -> Result<Value, String> {
-        let mut labels = labels.clone();
+        let mut labels = maker.pod_labels(component);
         // Its pods are selected by what the controller adds; that of a Deployment would be in the way.
         labels.remove("nvidia.com/selector");
         labels.insert("role".to_owned(), name.to_owned());
@@ -111,9 +136,9 @@ pub(super) fn leader_worker_set(maker: &Maker<'_>, part: Part<'_>) -> Result<Val
     };
     Ok(json!({
         "name": format!("{}-0", maker.graph.child(component)),
-        "labels": labels,
+        "labels": maker.labels(component),
         "annotations": maker.graph.annotations,
-        "replicas": component.replicas(),
+        "replicas": component.replicas,
         "size": component.nodes,
         "leader": template(Role::Leader, "leader")?,
         "worker": template(Role::Worker, "worker")?,
@@ -150,7 +175,7 @@ pub(super) fn clique_set(maker: &Maker<'_>, parts: &[Part<'_>]) -> Result<Value,
     let mut labels = graph.labels.clone();
     labels.insert("nvidia.com/dynamo-graph-deployment-name".to_owned(), graph.name.clone());
     Ok(json!({
-        "name": graph.name,
+        "name": clique_set_name(graph),
         "labels": labels,
         "annotations": graph.annotations,
         "startup": if parts.iter().any(is_ordered) { "CliqueStartupTypeExplicit" } else { "CliqueStartupTypeAnyOrder" },
@@ -167,11 +192,10 @@ fn clique(
     role: Role,
     (name, replicas, least): (&str, u64, u64),
 ) -> Result<Value, String> {
-    let (labels, annotations) = maker.metadata(part.component);
     Ok(json!({
         "name": name,
-        "labels": labels,
-        "annotations": annotations,
+        "labels": maker.pod_labels(part.component),
+        "annotations": maker.pod_annotations(part.component),
         "spec": {"roleName": name, "replicas": replicas, "minAvailable": least, "podSpec": maker.pod(part, role)?},
     }))
 }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{MAIN, Reader, common, text};
-use crate::dynamo::model::{Component, Fields, Graph, by_name, fields, list};
+use crate::dynamo::model::{Component, Fields, Graph, Type, by_name, fields, list};
 use crate::json::{items, layered, said, texts};
 
 const GRAPH: [&str; 8] =
     ["annotations", "labels", "priorityClassName", "pvcs", "services", "envs", "backendFramework", "restart"];
 
-const COMPONENT: [&str; 25] = [
+const COMPONENT: [&str; 26] = [
     "annotations",
     "labels",
     "serviceName",
@@ -35,6 +35,7 @@ const COMPONENT: [&str; 25] = [
     "scalingAdapter",
     "eppConfig",
     "minAvailable",
+    "frontendSidecar",
 ];
 const COMPONENT_REFUSED: [&str; 4] = ["checkpoint", "gpuMemoryService", "failover", "topologyConstraint"];
 
@@ -59,6 +60,13 @@ fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: 
     let mut component = Component { name, path, ..Component::default() };
     common(reader, &mut component, written, "componentType");
     component.sub_type = text(&written["subComponentType"]);
+    // A worker for one of the two phases is what later versions call by the name of the phase.
+    if component.kind == Type::Worker
+        && let Some(phase) = component.sub_type.clone().filter(|phase| Type::of(phase).is_phase())
+    {
+        component.kind = Type::of(&phase);
+        component.kind_text = phase;
+    }
     component.scaled = written["scalingAdapter"]["enabled"] == true;
     let metadata = &written["extraPodMetadata"];
     component.labels = layered([&texts(&written["labels"]), &texts(&metadata["labels"])]);
@@ -68,8 +76,10 @@ fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: 
         memory if memory["disabled"] == true => Some("0".to_owned()),
         memory => text(&memory["size"]),
     };
+    component.labelled_namespace = text(&written["dynamoNamespace"]);
     let mounts = mounts(&mut component, &written["volumeMounts"]);
     pod(&mut component, written, mounts);
+    sidecar(reader, &mut component, &written["frontendSidecar"]);
     component
 }
 
@@ -89,6 +99,28 @@ fn mounts(component: &mut Component, mounts: &Value) -> Vec<Value> {
     all
 }
 
+/// A frontend beside a worker is a container of its pod.
+fn sidecar(reader: &mut Reader<'_>, component: &mut Component, written: &Value) {
+    if written.is_null() {
+        return;
+    }
+    let path: Vec<String> = component.path.iter().cloned().chain(["frontendSidecar".to_owned()]).collect();
+    reader.only(&path, written, &["image", "command", "args", "envFromSecret", "envs"], &[]);
+    let mut container = Fields::from_iter([("name".to_owned(), SIDECAR.into())]);
+    for (field, name) in [("image", "image"), ("command", "command"), ("args", "args"), ("envs", "env")] {
+        container.extend(written.get(field).map(|value| (name.to_owned(), value.clone())));
+    }
+    let source = text(&written["envFromSecret"]).map(|secret| json!([{"secretRef": {"name": secret}}]));
+    container.extend(source.map(|source| ("envFrom".to_owned(), source)));
+    let mut containers = list(component.pod.get("containers"));
+    containers.push(container.into());
+    component.pod.insert("containers".to_owned(), containers.into());
+    component.sidecar = Some(SIDECAR.to_owned());
+}
+
+/// The name of the container that later versions call by its name.
+const SIDECAR: &str = "sidecar-frontend";
+
 /// The folder in which the images of vLLM have its cache.
 const VLLM_CACHE: &str = concat!("/ro", "ot/.cache/vllm");
 
@@ -97,7 +129,7 @@ fn pod(component: &mut Component, written: &Value, mut mounts: Vec<Value>) {
     let mut main = pod.remove("mainContainer").as_ref().map(fields).unwrap_or_default();
     main.insert("name".to_owned(), MAIN.into());
     let env = by_name(list(written.get("envs")), list(main.get("env")));
-    mounts.extend(list(main.get("volumeMounts")));
+    mounts.splice(0..0, list(main.get("volumeMounts")));
     let mut sources = list(main.get("envFrom"));
     sources.extend(text(&written["envFromSecret"]).map(|secret| json!({"secretRef": {"name": secret}})));
     for (field, list) in [("env", env), ("volumeMounts", mounts), ("envFrom", sources)] {
@@ -108,8 +140,22 @@ fn pod(component: &mut Component, written: &Value, mut mounts: Vec<Value>) {
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         main.extend(written.get(probe).map(|value| (probe.to_owned(), value.clone())));
     }
-    main.extend(written.get("resources").map(|written| ("resources".to_owned(), resources(written))));
+    if let Some(written) = written.get("resources") {
+        let own = fields(main.get("resources").unwrap_or(&Value::Null));
+        main.insert("resources".to_owned(), resources_over(resources(written), own));
+    }
     (component.pod, component.main) = (pod, main);
+}
+
+/// Puts what the container itself asks for, devices for example, over what its component asks for.
+fn resources_over(mut lower: Value, own: Fields) -> Value {
+    for (part, value) in own {
+        match (lower.get_mut(&part).and_then(Value::as_object_mut), value) {
+            (Some(quantities), Value::Object(own)) => quantities.extend(own),
+            (_, value) => lower[&part] = value,
+        }
+    }
+    lower
 }
 
 /// Quantities as pods have them: a GPU has a name of its own, and what is custom is no different from the rest.

@@ -9,7 +9,7 @@ use crate::json::{items, texts};
 const GRAPH: [&str; 7] =
     ["annotations", "labels", "priorityClassName", "components", "env", "backendFramework", "restart"];
 
-const COMPONENT: [&str; 13] = [
+const COMPONENT: [&str; 15] = [
     "name",
     "type",
     "podTemplate",
@@ -23,9 +23,14 @@ const COMPONENT: [&str; 13] = [
     "eppConfig",
     "compilationCache",
     "globalDynamoNamespace",
+    "frontendSidecar",
+    "experimental",
 ];
-const COMPONENT_REFUSED: [&str; 5] =
-    ["roles", "frontendSidecar", "dynamoSidecar", "topologyConstraint", "experimental"];
+const COMPONENT_REFUSED: [&str; 3] = ["roles", "dynamoSidecar", "topologyConstraint"];
+
+/// Of what is experimental, a checkpoint only makes a start faster: without the operator it is an ordinary one.
+const EXPERIMENTAL: [&str; 1] = ["checkpoint"];
+const EXPERIMENTAL_REFUSED: [&str; 3] = ["gpuMemoryService", "failover", "grove"];
 
 pub(super) fn graph(reader: &mut Reader<'_>, spec: &Value, graph: &mut Graph) {
     reader.only(&[], spec, &GRAPH, &super::GRAPH_REFUSED);
@@ -67,6 +72,10 @@ fn component(reader: &mut Reader<'_>, path: Vec<String>, written: &Value) -> Com
     reader.only(&path, written, &COMPONENT, &COMPONENT_REFUSED);
     let mut component = component_basics(reader, path, written);
     common(reader, &mut component, written, "type");
+    component.sub_type = component.kind.is_phase().then(|| component.kind_text.clone());
+    let path: Vec<String> = component.path.iter().cloned().chain(["experimental".to_owned()]).collect();
+    reader.only(&path, &written["experimental"], &EXPERIMENTAL, &EXPERIMENTAL_REFUSED);
+    component.sidecar = text(&written["frontendSidecar"]);
     component.scaled = !written["scalingAdapter"].is_null();
     component.shared_memory = match &written["sharedMemorySize"] {
         Value::String(size) => Some(size.clone()),
