@@ -168,29 +168,29 @@ pub(crate) fn record(
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(is_news);
-    let mut digests = BTreeMap::new();
-    for (cluster, of_cluster) in &report.clusters {
-        let report = alone(report, cluster, of_cluster.clone());
-        let digest = content_digest(&report);
+    let mut lasts = BTreeMap::new();
+    for (cluster, found) in &report.clusters {
+        let whole = alone(report, cluster, found.clone());
+        let digest = content_digest(without_unchanged(&whole));
         let last = LAST.read(state, &[&report.sync, cluster]);
         let is_other = last.as_ref().is_none_or(|last| last.digest != digest);
         is_new |= is_other;
-        is_news |= last.is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
+        is_news |= last.as_ref().is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
         if !report.partial {
-            show(settings, &report, cluster, is_other || has_resolved(of_cluster));
+            show(settings, &whole, cluster, is_other || has_resolved(found));
         }
-        digests.insert(cluster, digest);
+        lasts.insert(cluster, Before::of(last, report.partial, cluster, digest));
     }
     if is_new {
-        let kept = keep(state, settings, report)?;
+        let kept = keep(state, settings, &without_unchanged(report))?;
         if is_news {
             tell(&kept)?;
         }
     }
-    for (cluster, digest) in digests {
+    for (cluster, before) in lasts {
         let found = &report.clusters[cluster];
         keep_compared(state, report, cluster, found)?;
-        keep_last(state, report, (cluster, found), digest)?;
+        LAST.write(state, &[&report.sync, cluster], &before.next(report, (cluster, found)))?;
     }
     Ok(is_new)
 }
@@ -200,13 +200,12 @@ fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
     Report { clusters: [(cluster.to_owned(), found)].into(), ..report.clone() }
 }
 
-/// Writes a report into the history.
+/// Writes a report into the history; it says nothing of what is as it should be.
 fn keep(state: &State, settings: &Settings<'_>, report: &Report) -> Result<PathBuf, StateError> {
     let path = |form: ReportFormat| settings.dir.join(format!("{}.{}", file_stem(report), form.extension()));
-    let report = without_unchanged(report);
     for form in forms(settings) {
         let mut bytes = Vec::new();
-        form.write(&report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
+        form.write(report, &mut bytes).map_err(|error| StateError::Write(path(form), error))?;
         state.write(path(form), &bytes)?;
     }
     Ok(path(ReportFormat::Json))
@@ -225,21 +224,28 @@ fn without_unchanged(report: &Report) -> Report {
     report
 }
 
-/// Keeps a report as the last one; where it was about a part, the rest stands as the one before has it.
-fn keep_last(
-    state: &State,
-    report: &Report,
-    (cluster, found): (&str, &ClusterReport),
+/// The part of the last report of a cluster that the next one needs, and the digest of that.
+struct Before {
     digest: String,
-) -> Result<(), StateError> {
-    let target = [report.sync.as_str(), cluster];
-    let last = LAST.read(state, &target);
-    let is_well = !report.partial && report.is_of_source() && alone(report, cluster, found.clone()).exit_code() == 0;
-    let before = last.as_ref().and_then(|last| last.succeeded);
-    let succeeded = if is_well { Some(report.finished) } else { before };
-    let earlier = last.as_ref().filter(|_| report.partial).and_then(|last| last.report.clusters.get(cluster));
-    let kept = alone(report, cluster, found.clone().over(earlier));
-    LAST.write(state, &target, &Last { digest, report: kept, succeeded })
+    succeeded: Option<Timestamp>,
+    /// What the last one says, where the next is about a part of it.
+    found: Option<ClusterReport>,
+}
+
+impl Before {
+    fn of(last: Option<Last>, is_partial: bool, cluster: &str, digest: String) -> Self {
+        let succeeded = last.as_ref().and_then(|last| last.succeeded);
+        let found = last.filter(|_| is_partial).and_then(|mut last| last.report.clusters.remove(cluster));
+        Self { digest, succeeded, found }
+    }
+
+    /// Returns a report as the last one of its cluster; where it was about a part, the rest stands as it was.
+    fn next(self, report: &Report, (cluster, found): (&str, &ClusterReport)) -> Last {
+        let is_whole = !report.partial && report.is_of_source();
+        let report = alone(report, cluster, found.clone().over(self.found.as_ref()));
+        let succeeded = if is_whole && report.exit_code() == 0 { Some(report.finished) } else { self.succeeded };
+        Last { digest: self.digest, report, succeeded }
+    }
 }
 
 fn forms(settings: &Settings<'_>) -> BTreeSet<ReportFormat> {
@@ -287,7 +293,7 @@ fn is_news(cluster: &ClusterReport) -> bool {
 
 /// Returns a digest of what a report says apart from when: a round that changes nothing says the same as the one
 /// before.
-fn content_digest(report: &Report) -> String {
+fn content_digest(report: Report) -> String {
     let (started, finished) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
     let mut timeless = Report { started, finished, run: String::new(), ..undated(report) };
     for cluster in timeless.clusters.values_mut() {

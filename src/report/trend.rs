@@ -112,8 +112,7 @@ pub fn date(report: &mut Report, last: impl Fn(&str) -> Option<Report>) {
 }
 
 /// Returns a report without what a comparison has written into it.
-pub fn undated(report: &Report) -> Report {
-    let mut report = report.clone();
+pub fn undated(mut report: Report) -> Report {
     let none = BTreeMap::new();
     for cluster in report.clusters.values_mut() {
         cluster.date(&none);

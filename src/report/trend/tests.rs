@@ -160,7 +160,7 @@ proptest! {
             let back: Report = serde_json::from_value(json.clone()).expect("it is a report");
             prop_assert_eq!(serde_json::to_value(&back).expect("a report is plain data"), json);
             let plain = |report: &Report| serde_json::to_value(report).expect("a report is plain data");
-            prop_assert_eq!(plain(&undated(&report)), plain(&reported(number, round)));
+            prop_assert_eq!(plain(&undated(report.clone())), plain(&reported(number, round)));
             last = Some(report);
         }
     }
