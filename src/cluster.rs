@@ -10,6 +10,7 @@ pub mod exec;
 pub mod kube;
 pub mod kubeconfig;
 pub mod leases;
+pub(crate) mod permit;
 pub mod right;
 pub mod secrets;
 pub mod simulated;

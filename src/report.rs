@@ -433,6 +433,11 @@ impl StepReport {
         Self { unit, id, place, action, class, differences, fields, note, outcome, since, later }
     }
 
+    /// Tells whether there is anything to be told: the object does not stay as it is, or others write to its fields.
+    pub fn is_news(&self) -> bool {
+        self.action != StepAction::Unchanged || !self.fields.is_empty()
+    }
+
     /// Tells whether the step is about to change the cluster, or has.
     pub fn is_change(&self) -> bool {
         self.action.is_change()

@@ -1,4 +1,5 @@
-//! The right of this host to change something for a sync, looked at before each request that changes something.
+//! The right of this host to change something for a sync, looked at before each request that changes something, and before
+//! each try of it.
 //!
 //! It counts for two thirds of the time after which others take this host for dead, from before its last renewal and its last
 //! look at who holds what were sent, and by a clock that runs on while the host sleeps: whoever wakes up too late is not let
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use crate::basics::clock::Clock;
 use crate::basics::lock::lock;
+use crate::cluster::permit::{Permit, Withdrawn};
 use crate::cluster::{ClusterError, Reason};
 use crate::shared::Shared;
 
@@ -107,11 +109,6 @@ pub(crate) struct Fence {
     term: Option<u64>,
 }
 
-/// This host does not look after a sync.
-#[derive(Debug, thiserror::Error)]
-#[error("this host does not hold the Lease of sync {0:?}")]
-struct NotHeld(String);
-
 impl Fence {
     /// Names the sync, for as long as this host has it now.
     pub(super) fn new(held: &Arc<Held>, shared: &Arc<Shared>, sync: &str) -> Self {
@@ -137,15 +134,26 @@ impl Fence {
         self.check(action)
     }
 
+    /// Returns the permission that each try of such a request needs.
+    pub(super) fn permit(&self) -> Arc<Permit> {
+        let fence = self.clone();
+        Arc::new(move || fence.holds())
+    }
+
     fn check(&self, action: &str) -> Result<(), ClusterError> {
+        self.holds().map_err(|withdrawn| ClusterError {
+            action: action.to_owned(),
+            reason: Reason::Other,
+            hint: Some(withdrawn.hint.clone()),
+            source: Box::new(withdrawn),
+        })
+    }
+
+    fn holds(&self) -> Result<(), Withdrawn> {
         if self.held.holds(&self.sync) && self.term.is_none_or(|term| self.held.term(&self.sync) == Some(term)) {
             return Ok(());
         }
-        Err(ClusterError {
-            action: action.to_owned(),
-            reason: Reason::Other,
-            hint: Some("another host may look after it by now; that one goes on from here".to_owned()),
-            source: Box::new(NotHeld(self.sync.clone())),
-        })
+        let why = format!("this host does not hold the Lease of sync {:?}", self.sync);
+        Err(Withdrawn { why, hint: "another host may look after it by now; that one goes on from here".to_owned() })
     }
 }

@@ -9,6 +9,7 @@ use gatewright_engine::object::{Gvk, Object, ObjectId};
 use serde_json::Value;
 
 use super::fence::Fence;
+use crate::cluster::permit;
 use crate::cluster::right::Right;
 use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
 
@@ -24,10 +25,19 @@ impl Fenced {
         Arc::new(Self { inner, fence })
     }
 
-    async fn pass(&self, mode: Mode, action: impl FnOnce() -> String) -> Result<(), ClusterError> {
+    /// Makes a change, if this host may, and each try of it only as long as it may. A dry run changes nothing.
+    async fn change<T>(
+        &self,
+        mode: Mode,
+        action: impl FnOnce() -> String,
+        change: impl Future<Output = Result<T, ClusterError>>,
+    ) -> Result<T, ClusterError> {
         match mode {
-            Mode::DryRun => Ok(()),
-            Mode::Real => self.fence.pass(&action()).await,
+            Mode::DryRun => change.await,
+            Mode::Real => {
+                self.fence.pass(&action()).await?;
+                permit::under(self.fence.permit(), change).await
+            }
         }
     }
 }
@@ -71,8 +81,8 @@ impl Cluster for Fenced {
     }
 
     async fn apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, ClusterError> {
-        self.pass(mode, || format!("apply {}", object.id())).await?;
-        self.inner.apply(object, only_if, mode).await
+        let change = self.inner.apply(object, only_if, mode);
+        self.change(mode, || format!("apply {}", object.id()), change).await
     }
 
     async fn patch(
@@ -84,13 +94,13 @@ impl Cluster for Fenced {
         operations: &[Value],
         mode: Mode,
     ) -> Result<Live, ClusterError> {
-        self.pass(mode, || format!("patch {id}")).await?;
-        self.inner.patch(kind, id, uid, resource_version, operations, mode).await
+        let change = self.inner.patch(kind, id, uid, resource_version, operations, mode);
+        self.change(mode, || format!("patch {id}"), change).await
     }
 
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {
-        self.pass(Mode::Real, || format!("delete {id}")).await?;
-        self.inner.delete(kind, id, uid, resource_version).await
+        let change = self.inner.delete(kind, id, uid, resource_version);
+        self.change(Mode::Real, || format!("delete {id}"), change).await
     }
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {
@@ -107,13 +117,13 @@ impl Cluster for Fenced {
         data: &BTreeMap<String, String>,
         over: Option<&str>,
     ) -> Result<String, ClusterError> {
-        self.pass(Mode::Real, || format!("write the record {name:?}")).await?;
-        self.inner.write_record(name, data, over).await
+        let change = self.inner.write_record(name, data, over);
+        self.change(Mode::Real, || format!("write the record {name:?}"), change).await
     }
 
     async fn delete_record(&self, name: &str, over: Option<&str>) -> Result<(), ClusterError> {
-        self.pass(Mode::Real, || format!("delete the record {name:?}")).await?;
-        self.inner.delete_record(name, over).await
+        let change = self.inner.delete_record(name, over);
+        self.change(Mode::Real, || format!("delete the record {name:?}"), change).await
     }
 
     async fn may_apply(&self, kinds: &BTreeSet<Gvk>, namespace: Option<&str>) -> Result<BTreeSet<Gvk>, ClusterError> {

@@ -72,9 +72,19 @@ struct Entry<'a> {
 /// Folds a report: changes first, those of the most clusters before the others, then holds, refusals and failures. Each
 /// paragraph is made when its turn comes, so that a large report is not in memory twice.
 pub(crate) fn fold(report: &Report) -> impl Iterator<Item = Paragraph<'_>> {
+    fold_some(report, |_| true)
+}
+
+/// Folds what a report says that is news: of an object that stays as it is there is none, unless somebody else writes to its
+/// fields. Most objects of a fleet are such.
+pub(crate) fn fold_news(report: &Report) -> impl Iterator<Item = Paragraph<'_>> {
+    fold_some(report, StepReport::is_news)
+}
+
+fn fold_some(report: &Report, is_meant: fn(&StepReport) -> bool) -> impl Iterator<Item = Paragraph<'_>> {
     let names: Vec<&str> = report.clusters.keys().map(String::as_str).collect();
     let mut groups: BTreeMap<Vec<usize>, Vec<Entry<'_>>> = BTreeMap::new();
-    for entry in entries(report) {
+    for entry in entries(report, is_meant) {
         groups.entry(entry.on.clone()).or_default().push(entry);
     }
     let rank = |entries: &[Entry<'_>]| entries.iter().map(|entry| entry.statement.rank()).min();
@@ -85,10 +95,11 @@ pub(crate) fn fold(report: &Report) -> impl Iterator<Item = Paragraph<'_>> {
 }
 
 /// Collects the statements about all clusters, in the order in which they are made.
-fn entries(report: &Report) -> Vec<Entry<'_>> {
+fn entries(report: &Report, is_meant: fn(&StepReport) -> bool) -> Vec<Entry<'_>> {
     let (mut entries, mut known) = (Vec::<Entry<'_>>::new(), BTreeMap::<String, usize>::new());
     for (position, cluster) in report.clusters.values().enumerate() {
-        for statement in statements(cluster) {
+        let is_left_out = |statement: &Statement<'_>| matches!(statement, Statement::Step(step) if !is_meant(step));
+        for statement in statements(cluster).filter(|statement| !is_left_out(statement)) {
             let mut key = digest(statement.words(cluster).as_bytes());
             // It is said twice of one cluster.
             while known.get(&key).is_some_and(|entry| entries[*entry].on.last() == Some(&position)) {

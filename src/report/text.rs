@@ -13,7 +13,7 @@ use owo_colors::{OwoColorize, Style};
 
 use super::action::StepAction;
 use super::blast::{blast, order};
-use super::folded::{Differing, MOST_VALUES, Paragraph, fold};
+use super::folded::{Differing, MOST_VALUES, Paragraph, fold, fold_news};
 use super::outline::{Section, Sections};
 use super::shown::{Shown, dated, tags};
 use super::trend::Summary;
@@ -58,7 +58,9 @@ pub fn write_to(report: &Report, look: Look, out: &mut impl io::Write) -> io::Re
     }
     writer.report(report);
     let sections = Sections::of(report.clusters.values());
-    for paragraph in fold(report) {
+    let paragraphs: Box<dyn Iterator<Item = Paragraph<'_>>> =
+        if look.verbose { Box::new(fold(report)) } else { Box::new(fold_news(report)) };
+    for paragraph in paragraphs {
         let before = std::mem::take(&mut writer.out);
         writer.paragraph(&paragraph, &sections);
         let said = std::mem::replace(&mut writer.out, before);
@@ -256,10 +258,7 @@ impl Writer {
 
     fn steps(&mut self, paragraph: &Paragraph<'_>, sections: &Sections<'_>) {
         let (cluster, is_verbose) = (&paragraph.part, self.look.verbose);
-        let is_told = |step: &&StepReport| {
-            let is_news = step.action != StepAction::Unchanged || !step.fields.is_empty();
-            is_verbose || (is_news && !cluster.awaits_acceptance(step))
-        };
+        let is_told = |step: &&StepReport| is_verbose || (step.is_news() && !cluster.awaits_acceptance(step));
         // Namespaces come first, and need no heading.
         let mut last = Section::Namespaces;
         for step in cluster.steps.iter().filter(is_told) {

@@ -1,7 +1,9 @@
 //! Small things about text.
 
 use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 /// Writes bytes as lower-case hexadecimal digits.
@@ -14,6 +16,33 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Returns the SHA-256 of some bytes as 64 hexadecimal digits.
 pub fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// Returns the SHA-256 of a value as JSON, as 64 hexadecimal digits; the JSON is never in memory as a whole.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn digest_of(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut hash = BufWriter::with_capacity(CHUNK, Hash(Sha256::new()));
+    serde_json::to_writer(&mut hash, value)?;
+    let hash = hash.into_inner().map_err(|error| serde_json::Error::io(error.into_error()))?;
+    Ok(hex(&hash.0.finalize()))
+}
+
+/// The bytes that are put into a hash at once.
+const CHUNK: usize = 8 * 1024;
+
+struct Hash(Sha256);
+
+impl Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Names of many objects and values of labels have at most 63 bytes (RFC 1123), the name of a Gateway 253.

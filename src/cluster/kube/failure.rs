@@ -16,6 +16,7 @@ use crate::cluster::account::Acting;
 use crate::cluster::budget::OverBudget;
 use crate::cluster::exec::PluginError;
 use crate::cluster::kubeconfig::KubeconfigError;
+use crate::cluster::permit::Withdrawn;
 use crate::cluster::{ClusterError, ImmutableFields, Reason};
 
 /// The words in which API servers, and the rules of CRDs, say that a field cannot be changed.
@@ -71,6 +72,9 @@ pub(super) enum Failure {
     /// The API server does not have the kind.
     #[error("the cluster has no kind {0}")]
     NoKind(String),
+    /// This host has lost the right to make the request before it was sent.
+    #[error(transparent)]
+    Withdrawn(#[from] Withdrawn),
 }
 
 /// The answer that an API server gave instead of doing it.
@@ -281,6 +285,7 @@ impl Failure {
             Self::OverBudget(_) => Reason::Overloaded,
             Self::Impossible(_) => Reason::Invalid,
             Self::NoKind(_) => Reason::NotFound,
+            Self::Withdrawn(_) => Reason::Other,
             Self::Refused(refusal) if refusal.is_terminating() => Reason::Other,
             Self::Refused(refusal) if refusal.misses_schema() => Reason::Invalid,
             Self::Refused(refusal) => match refusal.code {
@@ -318,6 +323,7 @@ impl Failure {
                 Some("install the CRDs that define it, or use a version that the cluster has".to_owned())
             }
             Self::Refused(refusal) => refusal.hint(),
+            Self::Withdrawn(withdrawn) => Some(withdrawn.hint.clone()),
             Self::Impossible(_) => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -16,6 +17,7 @@ use super::KubeCluster;
 use crate::basics::clock::SystemClock;
 use crate::basics::duration::Period;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
+use crate::cluster::permit::{self, Withdrawn};
 use crate::cluster::{Cluster as _, Mode, Precondition, Reason, Search};
 
 const KINDS: &str = r#"{"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [
@@ -97,6 +99,20 @@ async fn what_passes_is_tried_again() {
     check(&[BUSY.into(), BUSY.into(), BUSY.into()], Err((Reason::Overloaded, "please wait"))).await;
     let later = BUSY.replace("After: 0", "After: 3600");
     check(&[later], Err((Reason::Overloaded, "please wait"))).await;
+}
+
+#[tokio::test]
+async fn who_loses_the_right_between_two_tries_sends_no_other() {
+    let (cluster, serving, _folder) = serve(vec![BUSY.into()]).await;
+    let asked = AtomicUsize::new(0);
+    let once = move || match asked.fetch_add(1, Ordering::Relaxed) {
+        0 => Ok(()),
+        _ => Err(Withdrawn { why: "lost".to_owned(), hint: "another one goes on".to_owned() }),
+    };
+    let error = permit::under(Arc::new(once), cluster.identity()).await.expect_err("the server was busy");
+    assert_eq!((error.reason, error.hint.as_deref()), (Reason::Other, Some("another one goes on")));
+    assert!(Chain(&error).to_string().ends_with("lost"), "{}", Chain(&error));
+    assert_eq!(serving.await.expect("it has answered").len(), 1);
 }
 
 #[tokio::test]

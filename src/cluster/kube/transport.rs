@@ -21,6 +21,7 @@ use super::session::{Session, Sessions};
 use crate::basics::lock::lock;
 use crate::cluster::account::Acting;
 use crate::cluster::budget::{Budget, Listing, Reading};
+use crate::cluster::permit;
 
 /// More requests at once only add latency.
 const AT_ONCE: usize = 8;
@@ -199,6 +200,7 @@ impl Transport {
         let mut pause = FIRST_PAUSE;
         let mut tried = 0;
         loop {
+            permit::ask()?;
             let sent = Instant::now();
             let mut failure = match self.once(&session, request.clone()).await {
                 Ok(answer) => {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::problem::Scope;
-use gatewright_engine::text::digest;
+use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::{Rendering, Unit};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -185,7 +185,7 @@ pub fn kept_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<
 pub fn keep(
     archive: &Archive,
     about: &About,
-    rendering: &Rendering,
+    rendering: &Marked,
     names: (Option<String>, Option<String>),
 ) -> Result<(), VaultError> {
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
@@ -194,14 +194,14 @@ pub fn keep(
     if key.is_some() && sets.first().is_some_and(|last| last.key == key) {
         return Ok(());
     }
-    let json = serde_json::to_vec(&rendering.units)
-        .map_err(|error| StateError::Write(vault.state.path(index(sync, cluster)), error.into()))?;
-    let digest = digest(&json)[..DIGITS].to_owned();
+    let digest = rendering.digest();
+    let digest = digest.map_err(|error| StateError::Write(vault.state.path(index(sync, cluster)), error.into()))?;
+    let digest = digest[..DIGITS].to_owned();
     if let Some(last) = sets.first_mut().filter(|last| last.digest == digest) {
         last.key = key;
         return vault.write(&index(sync, cluster), &sets);
     }
-    vault.write(&path(sync, cluster, &digest), rendering)?;
+    vault.write(&path(sync, cluster, &digest), &**rendering)?;
     let objects = rendering.units.iter().map(|unit| unit.all().count()).sum();
     let ill = rendering.units.iter().map(|unit| &unit.id).chain(&rendering.broken).cloned().collect();
     let is_broken = rendering.problems.iter().any(|problem| problem.scope != Scope::Warning);

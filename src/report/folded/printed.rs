@@ -4,7 +4,7 @@ use gatewright_engine::diff::Difference;
 use gatewright_engine::object::ObjectId;
 use serde::Serialize;
 
-use super::{Paragraph, fold};
+use super::{Paragraph, fold_news};
 use crate::report::action::StepAction;
 use crate::report::{ClusterReport, Report};
 
@@ -47,7 +47,8 @@ struct Value<'a> {
 impl<'a> Printed<'a> {
     /// Folds a report.
     pub(crate) fn of(report: &'a Report) -> Self {
-        let groups = if report.clusters.len() > 1 { fold(report).filter_map(Group::of).collect() } else { Vec::new() };
+        let groups =
+            if report.clusters.len() > 1 { fold_news(report).filter_map(Group::of).collect() } else { Vec::new() };
         Self { report, groups }
     }
 }
@@ -56,7 +57,6 @@ impl<'a> Group<'a> {
     /// Makes one of a paragraph; `None` if it says nothing but that things are as they should be.
     fn of(paragraph: Paragraph<'a>) -> Option<Self> {
         let Paragraph { clusters, mut part, differing, summary } = paragraph;
-        part.steps.retain(|step| step.action != StepAction::Unchanged || !step.fields.is_empty());
         part.trend = None;
         let is_empty = part.steps.is_empty() && part.refusals.is_empty() && part.holds.is_empty();
         if is_empty && summary.is_none() && part.error.is_none() && part.units.is_empty() && part.notes.is_empty() {

@@ -14,6 +14,9 @@ use super::names::{is_count, is_secret_variable};
 
 type Pattern = LazyLock<Regex>;
 
+/// Classes are written out, and words end where those of ASCII do: a class of Unicode is hundreds of ranges, and a pattern
+/// that repeats some takes megabytes in each thread. A letter beyond ASCII stands in no name and in no token of a known form;
+/// where it may stand in a password, the pattern takes all of them.
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is constant, and tests use it")
 }
@@ -24,9 +27,10 @@ static WHOLE: Pattern = LazyLock::new(|| {
     pattern(concat!(
         r"(?s:-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?P<pem>.+?)(?:-----END|\z))",
         r"|(?m:(?P<encoded>LS0tLS1CRUdJTiB[QSFPE][A-Za-z0-9+/=]*(?:\r?\n[ \t]*[A-Za-z0-9+/=]+$)*))",
-        r"|(?P<jwt>\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{2,}(?:\.[A-Za-z0-9_-]*)*)",
-        r"|(?P<known>\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}",
-        r"|(?:AKIA|ASIA)[0-9A-Z]{16}|sk-[\w-]{20,}|hvs\.[\w-]{20,}|npm_\w{30,}|AIza[\w-]{30,}))",
+        r"|(?P<jwt>(?-u:\b)eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{2,}(?:\.[A-Za-z0-9_-]*)*)",
+        r"|(?P<known>(?-u:\b)(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}",
+        r"|xox[abeprs]-[A-Za-z0-9_-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}|sk-[A-Za-z0-9_-]{20,}|hvs\.[A-Za-z0-9_-]{20,}",
+        r"|npm_[A-Za-z0-9_]{30,}|AIza[A-Za-z0-9_-]{30,}))",
     ))
 });
 
@@ -34,8 +38,12 @@ static WHOLE: Pattern = LazyLock::new(|| {
 static ADDRESS: Pattern = LazyLock::new(|| pattern(r#"[A-Za-z][A-Za-z0-9+.-]*://(?P<rest>[^\s"'<>\\`]+)"#));
 
 /// The text that follows the scheme of a header.
-static SCHEME: Pattern =
-    LazyLock::new(|| pattern(r"(?i)(?P<before>authorization\W+)?\b(?:bearer|basic)[ \t]+(?P<secret>[\w.~+/=-]{3,})"));
+static SCHEME: Pattern = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?P<before>(?i-u:authorization)[^A-Za-z0-9_]+)?(?-u:\b)(?i-u:bearer|basic)[ \t]+",
+        r"(?P<secret>[A-Za-z0-9_.~+/=\x{80}-\x{10FFFF}-]{3,})",
+    ))
+});
 
 /// A name and what is to be set; the value is read by hand.
 static ASSIGNMENT: Pattern = LazyLock::new(|| {
@@ -50,8 +58,8 @@ static FLAG: Pattern = LazyLock::new(|| {
 /// A variable as a pair of fields, in JSON, YAML or the words of Go.
 static PAIR: Pattern = LazyLock::new(|| {
     pattern(concat!(
-        r#"(?i)(?:name|key)(?:\\*["'])?\s*:\s*(?:\\*["'])?(?P<name>[A-Za-z0-9_.-]+)(?:\\*["'])?\s*,?\s*"#,
-        r#"(?:\\*["'])?\bvalue(?:\\*["'])?\s*:[ \t]*(?P<quote>\\*["'])?"#,
+        r#"(?i-u:name|key)(?:\\*["'])?\s*:\s*(?:\\*["'])?(?P<name>[A-Za-z0-9_.-]+)(?:\\*["'])?\s*,?\s*"#,
+        r#"(?:\\*["'])?(?-u:\b)(?i-u:value)(?:\\*["'])?\s*:[ \t]*(?P<quote>\\*["'])?"#,
     ))
 });
 
@@ -298,6 +306,8 @@ mod tests {
         check("key: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t", "key: ***");
         check("Authorization: Bearer abc", "Authorization: Bearer ***");
         check("use Bearer Zm9vYmFy now", "use Bearer *** now");
+        check("use BASIC pässwört1 now", "use BASIC *** now");
+        check("äsk-abcdefghijklmnopqrstuv", "ä***");
         check("id AKIAABCDEFGHIJKLMNOP", "id ***");
     }
 

@@ -20,15 +20,21 @@
 //! ```
 
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 use super::Rendering;
 use super::addresses::Addresses;
 use crate::marks::Marker;
 use crate::object::ObjectId;
+use crate::text::digest_of;
 
 /// A rendering with marks.
 #[derive(Clone, Debug, Default)]
-pub struct Marked(Rendering);
+pub struct Marked {
+    rendering: Rendering,
+    /// The digest of its units, once somebody has asked for it: many clusters share a rendering.
+    digest: OnceLock<String>,
+}
 
 impl Rendering {
     /// Puts the marks of a sync on every object: last, after everything that may change one.
@@ -36,33 +42,50 @@ impl Rendering {
         for unit in &mut self.units {
             unit.map(|object| marker.mark(object));
         }
-        Marked(self)
+        Marked::of(self)
     }
 
     /// Leaves every object without marks, for what carries none, like a folder of manifests that another tool deploys.
     ///
     /// There only the inventory says what is ours: set [`Observed::is_unmarked`](crate::plan::Observed::is_unmarked).
     pub fn without_marks(self) -> Marked {
-        Marked(self)
+        Marked::of(self)
     }
 }
 
 impl Marked {
+    fn of(rendering: Rendering) -> Self {
+        Self { rendering, digest: OnceLock::new() }
+    }
+
     /// Writes addresses into the copies of Gateways; `None` if there are none to write.
     pub fn with_addresses(&self, addresses: &Addresses) -> Option<Self> {
-        self.0.with_addresses(addresses).map(Self)
+        self.rendering.with_addresses(addresses).map(Self::of)
     }
 
     /// Takes objects that were applied before, with the marks that they had.
     pub(crate) fn applied_before(rendering: Rendering) -> Self {
-        Self(rendering)
+        Self::of(rendering)
     }
 
     /// Takes objects out of it.
     pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&ObjectId) -> bool) {
-        for unit in &mut self.0.units {
+        self.digest = OnceLock::new();
+        for unit in &mut self.rendering.units {
             unit.objects.retain(|object| !is_left_out(object.id()));
         }
+    }
+
+    /// Returns the SHA-256 of its units, as 64 hexadecimal digits: what wants the same has the same.
+    ///
+    /// # Errors
+    /// None that is known of: its objects come from JSON.
+    pub fn digest(&self) -> Result<&str, serde_json::Error> {
+        if let Some(known) = self.digest.get() {
+            return Ok(known);
+        }
+        let digest = digest_of(&self.units)?;
+        Ok(self.digest.get_or_init(|| digest))
     }
 }
 
@@ -70,6 +93,6 @@ impl Deref for Marked {
     type Target = Rendering;
 
     fn deref(&self) -> &Rendering {
-        &self.0
+        &self.rendering
     }
 }
