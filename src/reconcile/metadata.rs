@@ -1,6 +1,7 @@
 //! A look at the metadata of what bears our label: who is there, and who has been touched.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use gatewright_engine::fingerprint::Metadata;
@@ -16,8 +17,8 @@ use crate::reconcile::requests::{join_bounded, only_local};
 /// The metadata that a cluster shows.
 #[derive(Clone, Debug, Default)]
 pub struct MetadataView {
-    /// The objects that bear our label.
-    pub objects: BTreeMap<ObjectId, Metadata>,
+    /// The objects that bear our label; shared, because each look keeps those of the looks before it.
+    pub objects: BTreeMap<ObjectId, Arc<Metadata>>,
     /// The kinds that were looked at.
     pub kinds: BTreeMap<Gvk, Look>,
 }
@@ -75,7 +76,7 @@ impl MetadataView {
         // Of several looks at a kind the earliest counts.
         look.version = look.version.min(listed.version);
         look.date = look.date.min(listed.date);
-        self.objects.extend(listed.objects.into_iter().map(|metadata| (metadata.id(gvk), metadata)));
+        self.objects.extend(listed.objects.into_iter().map(|metadata| (metadata.id(gvk), Arc::new(metadata))));
     }
 
     /// Returns what is seen of an object, and the cluster's time at which it was.
