@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) limit: Duration,
     /// The change that is rolled out in the end.
     pub(crate) change: Option<Change>,
+    /// Told in a line how each phase has ended: a large fleet takes minutes.
+    pub(crate) tell: fn(&str),
 }
 
 /// A change of a source.
@@ -93,11 +95,12 @@ struct Simulation {
     clusters: Simulated,
     progress: Arc<Progress>,
     daemon: Running,
+    tell: fn(&str),
 }
 
 /// Runs a simulation. The time of the runtime must be paused, and this be its only thread.
 pub(crate) async fn run(config: Config, settings: Settings) -> Result<Outcome, SimulationError> {
-    let Settings { world, faults, limit, change } = settings;
+    let Settings { world, faults, limit, change, tell } = settings;
     let day = Timestamp::from_second(BEGINNING).unwrap_or_default();
     let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::starting_at(day));
     let (world, progress) = (Arc::new(world), Arc::new(Progress::of(&config)));
@@ -108,7 +111,7 @@ pub(crate) async fn run(config: Config, settings: Settings) -> Result<Outcome, S
     let daemon = start(config.clone(), &clock, build, Box::new(move |report| told.see(report)));
     let daemon = daemon.map_err(SimulationError::Daemon)?;
     let clusters = std::mem::take(&mut *lock(&made));
-    let simulation = Simulation { config, limit, clock, clusters, progress, daemon };
+    let simulation = Simulation { config, limit, clock, clusters, progress, daemon, tell };
     let mut outcome = Outcome::of(&world, &simulation.clusters);
     outcome.phases.push(simulation.phase("first apply", Goal::Well).await);
     outcome.phases.push(simulation.phase("no change", Goal::Unchanged).await);
@@ -172,7 +175,10 @@ impl Simulation {
             self.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.take_traffic())).collect();
         let faults = self.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.fault())).collect();
         let took = self.clock.now().duration_since(begun);
-        Phase::of(name, (took, process_cpu().saturating_sub(cpu)), &self.progress.tales(), &traffic, &faults)
+        let cpu = process_cpu().saturating_sub(cpu);
+        let phase = Phase::of(name, (took, cpu), &self.progress.tales(), &traffic, &faults);
+        (self.tell)(&text::in_short(&phase));
+        phase
     }
 
     /// Plans a change on all clusters before the daemon sees it.
@@ -184,7 +190,9 @@ impl Simulation {
         let (begun, cpu) = (self.clock.now(), process_cpu());
         let reports = self.daemon.plan(&config).await.map_err(SimulationError::Daemon)?;
         let took: SignedDuration = self.clock.now().duration_since(begun);
-        Ok(Planned::of(&reports, took, process_cpu().saturating_sub(cpu)))
+        let planned = Planned::of(&reports, took, process_cpu().saturating_sub(cpu));
+        (self.tell)(&text::plan_in_short(&planned));
+        Ok(planned)
     }
 
     /// Has the source say what the change says.

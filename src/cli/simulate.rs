@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::plan::Format;
 use super::session;
-use super::{Context, EXIT_FAILED, Failure, print, print_json};
+use super::{Context, EXIT_FAILED, Failure, complain, print, print_json};
 use crate::basics::duration::Period;
 use crate::cluster::simulated::World;
 use crate::cluster::simulated::link::Latency;
@@ -117,7 +117,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     let level = context.log_level.clone().unwrap_or_else(|| "error".to_owned());
     telemetry::init(&telemetry::Settings { level, ..config.settings.log.clone() }, context.has_colored_log())?;
-    let settings = Settings { world: args.world(), faults, limit: args.limit.0, change };
+    let tell = |line: &str| complain(&format!("{line}\n"));
+    let settings = Settings { world: args.world(), faults, limit: args.limit.0, change, tell };
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).thread_stack_size(STACK).build();
     let runtime = runtime.map_err(|error| Failure::of(&error))?;
     let outcome = until_signal(runtime, async { Ok(simulation::run(config, settings).await?) })?;

@@ -55,10 +55,10 @@ pub async fn run(
     }
     let tasks = rounds.into_iter().collect::<JoinSet<_>>();
     let mut wanted = wanted.clone();
-    let mut conclusions = collect(order, tasks, &mut wanted).await;
+    let keep = |name: &str, conclusion: &mut Conclusion| known::keep(order, name, conclusion, state, started);
+    let mut conclusions = collect(order, tasks, &mut wanted, keep).await;
     let wanted = &wanted;
     for (name, conclusion) in &mut conclusions {
-        known::keep(order, name, conclusion, state, started);
         // Whoever asks for the end does not wait for this.
         stop.run_until_cancelled(render(name, conclusion, wanted)).await;
         if let Some(rendering) = &conclusion.rendering {
@@ -203,11 +203,19 @@ async fn conclude(cluster: &dyn Cluster, settings: &RoundSettings) -> Conclusion
     conclusion
 }
 
-async fn collect(order: &Order, mut tasks: JoinSet<Ended>, wanted: &mut Wanted) -> BTreeMap<String, Conclusion> {
+/// Waits for the rounds, and keeps what each of them knows as soon as it is over: in a large fleet that is not to be in
+/// memory for all clusters until the last one has ended.
+async fn collect(
+    order: &Order,
+    mut tasks: JoinSet<Ended>,
+    wanted: &mut Wanted,
+    keep: impl Fn(&str, &mut Conclusion),
+) -> BTreeMap<String, Conclusion> {
     let mut clusters = BTreeMap::new();
     while let Some(result) = tasks.join_next().await {
         match result {
-            Ok((name, want, conclusion)) => {
+            Ok((name, want, mut conclusion)) => {
+                keep(&name, &mut conclusion);
                 wanted.insert(name.clone(), want);
                 clusters.insert(name, conclusion);
             }

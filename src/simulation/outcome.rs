@@ -46,6 +46,8 @@ pub(crate) struct Phase {
     pub(crate) took: f64,
     /// The CPU time of this process, the simulated clusters included.
     pub(crate) cpu: f64,
+    /// The most memory of this process up to its end.
+    pub(crate) peak_memory: Option<u64>,
     pub(crate) clusters: usize,
     pub(crate) converged: usize,
     /// The times of the clusters without a fault, and of those with one.
@@ -83,6 +85,8 @@ pub(crate) struct Slow {
 pub(crate) struct Planned {
     pub(crate) took: f64,
     pub(crate) cpu: f64,
+    /// The most memory of this process up to its end.
+    pub(crate) peak_memory: Option<u64>,
     /// The clusters that something would change on, and the steps on all of them.
     pub(crate) clusters: usize,
     pub(crate) steps: usize,
@@ -150,6 +154,7 @@ impl Phase {
             name: name.to_owned(),
             took: took.as_secs_f64(),
             cpu: cpu.as_secs_f64(),
+            peak_memory: peak_memory(),
             clusters: tales.len(),
             converged: tales.values().filter(|tale| tale.took.is_some()).count(),
             sound: times(true),
@@ -180,6 +185,7 @@ impl Planned {
         Self {
             took: took.as_secs_f64(),
             cpu: cpu.as_secs_f64(),
+            peak_memory: peak_memory(),
             clusters: clusters().filter(|cluster| changes(&cluster.steps) > 0).count(),
             steps: clusters().map(|cluster| changes(&cluster.steps)).sum(),
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::outcome::{Outcome, Phase, Times};
+use super::outcome::{Outcome, Phase, Planned, Times};
 use crate::cluster::simulated::link::Verb;
 
 /// Writes it.
@@ -11,24 +11,36 @@ pub(crate) fn write(outcome: &Outcome) -> String {
     let all = std::iter::once(format!("{} simulated clusters", outcome.clusters)).chain(faults);
     let mut text = format!("{}; seed {}\n", all.collect::<Vec<_>>().join(", "), outcome.seed);
     text.extend(outcome.phases.iter().map(of_phase));
-    if let Some(plan) = &outcome.plan {
-        let (steps, clusters, time) = (plan.steps, plan.clusters, seconds(plan.took));
-        let cpu = plan.cpu;
-        let line = format!("\nplan of the change: {steps} steps on {clusters} clusters in {time}, {cpu:.1}s of CPU\n");
-        text.push_str(&line);
-    }
+    text.extend(outcome.plan.as_ref().map(|plan| format!("\n{}\n", plan_in_short(plan))));
     let (objects, bodies) = (outcome.objects, outcome.bodies);
-    let peak = outcome
-        .peak_memory
-        .map(|bytes| format!("peak memory {} MB, the simulated clusters included; ", bytes / 1_000_000));
+    let peak = outcome.peak_memory.map(|bytes| {
+        let bytes = bytes / 1_000_000;
+        format!("peak memory {bytes} MB, the simulated clusters included; ")
+    });
     let peak = peak.unwrap_or_default();
     text + &format!("\n{peak}{objects} objects on all clusters, of {bodies} different contents\n")
 }
 
-fn of_phase(phase: &Phase) -> String {
+/// Says in a line how a phase has ended.
+pub(crate) fn in_short(phase: &Phase) -> String {
     let Phase { name, converged, clusters, cpu, .. } = phase;
-    let took = seconds(phase.took);
-    let mut text = format!("\n{name}: {converged} of {clusters} clusters in {took}, {cpu:.1}s of CPU\n");
+    let (took, memory) = (seconds(phase.took), megabytes(phase.peak_memory));
+    format!("{name}: {converged} of {clusters} clusters in {took}, {cpu:.1}s of CPU{memory}")
+}
+
+/// Says in a line what the plan of the change has cost.
+pub(crate) fn plan_in_short(plan: &Planned) -> String {
+    let Planned { steps, clusters, cpu, .. } = plan;
+    let (took, memory) = (seconds(plan.took), megabytes(plan.peak_memory));
+    format!("plan of the change: {steps} steps on {clusters} clusters in {took}, {cpu:.1}s of CPU{memory}")
+}
+
+fn megabytes(peak: Option<u64>) -> String {
+    peak.map(|bytes| format!(", {} MB at most so far", bytes / 1_000_000)).unwrap_or_default()
+}
+
+fn of_phase(phase: &Phase) -> String {
+    let mut text = format!("\n{}\n", in_short(phase));
     for (whose, times) in [("clusters", &phase.sound), ("with a fault", &phase.faulty)] {
         let Some(Times { p50, p95, p99, max }) = times else { continue };
         let [p50, p95, p99, max] = [p50, p95, p99, max].map(|time| seconds(*time));

@@ -27,7 +27,7 @@ fn desk() -> Desk {
 fn phase(outcome: &Value, name: &str) -> Value {
     let phases = outcome["phases"].as_array().expect("there are phases");
     let mut phase = phases.iter().find(|phase| phase["name"] == name).expect("there is this phase").clone();
-    phase["cpu"] = Value::Null;
+    (phase["cpu"], phase["peakMemory"]) = (Value::Null, Value::Null);
     phase
 }
 

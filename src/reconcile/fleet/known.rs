@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tracing::{debug, warn};
 
 use crate::history::journal;
-use crate::reconcile::cache::LastRound;
+use crate::reconcile::cache::{Cache, LastRound};
 use crate::reconcile::model::{Conclusion, Order};
 use crate::state::store::Store;
 use crate::state::{State, StateError};
@@ -60,16 +60,19 @@ pub(super) fn forget(order: &Order, cluster: &str, state: &State) {
     }
 }
 
-/// Keeps what is known of a cluster. Losing it costs requests and nothing else; while an inventory is suspect that
-/// nobody has noted yet, it has to be read again.
+/// Keeps what is known of a cluster, and drops from the conclusion what only the next round needs. Losing it costs requests
+/// and nothing else; while an inventory is suspect that nobody has noted yet, it has to be read again.
 pub(super) fn keep(order: &Order, cluster: &str, conclusion: &mut Conclusion, state: &State, started: Timestamp) {
     if conclusion.is_suspect {
-        return forget(order, cluster, state);
+        forget(order, cluster, state);
+    } else if let Some(last_round) = conclusion.last_round.as_mut().filter(|_| conclusion.is_new) {
+        last_round.cache.proven.get_or_insert(started);
+        if let Err(error) = KNOWN.write(state, &[&order.sync, cluster], last_round) {
+            debug!(cluster, error = %Chain(&error), "cannot keep what is known");
+        }
     }
-    let Some(last_round) = conclusion.last_round.as_mut().filter(|_| conclusion.is_new) else { return };
-    last_round.cache.proven.get_or_insert(started);
-    if let Err(error) = KNOWN.write(state, &[&order.sync, cluster], last_round) {
-        debug!(cluster, error = %Chain(&error), "cannot keep what is known");
+    if let Some(last_round) = &mut conclusion.last_round {
+        last_round.cache = Cache::default();
     }
 }
 
