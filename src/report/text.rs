@@ -2,6 +2,7 @@
 
 pub mod fields;
 mod summary;
+mod units;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +20,7 @@ use super::shown::{Shown, dated, tags};
 use super::trend::Summary;
 use super::warnings::Warning;
 use super::withheld::{HoldReport, MOST_HELD, RefusalReport};
-use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, UnitState, named};
+use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, named};
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 
@@ -363,18 +364,6 @@ impl Writer {
 
     fn refusal(&mut self, text: &str) {
         self.painted(&format!("    ! {text}"), Style::new().yellow(), "");
-    }
-
-    fn units(&mut self, cluster: &ClusterReport) {
-        for unit in &cluster.units {
-            let mark = in_brackets(cluster.mark(unit.since));
-            match (unit.state, &unit.message) {
-                (_, Some(message)) => self.warn(&format!("{}: {message}{mark}", unit.unit)),
-                (UnitState::Unhealthy, None) => self.warn(&format!("{}: it is not healthy{mark}", unit.unit)),
-                // The steps tell what failed.
-                _ => {}
-            }
-        }
     }
 
     fn summary(&mut self, cluster: &ClusterReport, on: &str) {
