@@ -103,7 +103,7 @@ fn verdict(suite: &Suite, stem: &str, case: Case, used: &mut Used) -> Verdict {
             let kinds = suite.kinds_of(stem);
             let is_compared = |object: &&Object| kinds.is_empty() || kinds.contains(&object.id().kind);
             let rendered = rendered.iter().filter(is_compared).map(|object| object.body().clone()).collect();
-            compare::differences(suite, rendered, expected)
+            compare::differences(suite, stem, rendered, expected)
         }
     };
     let (reasons, rest) = sort(suite, stem, lines, used);

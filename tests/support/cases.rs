@@ -64,7 +64,7 @@ pub(crate) struct Suite {
     documents: Vec<String>,
     /// Objects that no output has although they were made: how their version and kind begin.
     #[serde(default)]
-    pub(crate) left_out: Vec<String>,
+    left_out: Vec<String>,
     /// Lists whose order means nothing, by the name of their field.
     #[serde(default)]
     pub(crate) unordered: Vec<String>,
@@ -129,6 +129,9 @@ struct Exception {
     /// The kinds that their outputs hold, in place of those of the suite.
     #[serde(default)]
     kinds: Vec<String>,
+    /// Objects that their outputs leave out although they were made: version, kind and name.
+    #[serde(default)]
+    left_out: Vec<String>,
     /// Documents that a case needs and does not bring along.
     #[serde(default)]
     documents: Vec<Value>,
@@ -226,6 +229,12 @@ impl Suite {
     pub(crate) fn kinds_of(&self, stem: &str) -> &[String] {
         let own = self.exceptions_of(stem).find(|exception| !exception.kinds.is_empty());
         own.map_or(&self.kinds, |exception| &exception.kinds)
+    }
+
+    /// Tells whether the output of a case leaves an object out, given by its version, kind and name.
+    pub(crate) fn leaves_out(&self, stem: &str, id: &str) -> bool {
+        self.left_out.iter().any(|left_out| id.starts_with(left_out.as_str()))
+            || self.exceptions_of(stem).any(|exception| exception.left_out.iter().any(|left_out| left_out == id))
     }
 
     /// Returns the place of the limit that is about a case.

@@ -11,6 +11,7 @@ mod devices;
 mod gotemplate;
 mod lora;
 mod merge;
+mod migrate;
 mod names;
 pub mod parameters;
 mod picker;
@@ -27,6 +28,7 @@ mod tls;
 mod tracing;
 mod types;
 mod values;
+mod versions;
 mod workload;
 
 use std::sync::Arc;

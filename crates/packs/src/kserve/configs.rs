@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::merge;
 use super::service::{CONFIG, GROUP};
 use super::settings::Settings;
+use super::versions;
 
 /// The presets that are built in, by their names without prefix: files of the pack.
 const BUILTIN: [(&str, &str); 12] = [
@@ -89,7 +90,7 @@ impl<'a> Configs<'a> {
         for namespace in namespaces {
             let id = ObjectId::new(GROUP, CONFIG, namespace, name);
             if let Some(document) = self.specs.documents.get(&id) {
-                let spec = merge::cleaned(&document.root.get("spec").map(yaml::Node::to_value).unwrap_or_default());
+                let spec = versions::spec(document);
                 return Ok(Config { title: format!("config {namespace}/{name}"), document: Some(document), spec });
             }
             if self.specs.broken.contains_key(&id) {

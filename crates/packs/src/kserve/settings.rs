@@ -60,13 +60,16 @@ pub struct ModelRoutingSettings {
 
 /// The container that downloads models before a server starts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct StorageSettings {
     /// Its image.
     pub image: String,
     /// Its resources.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub resources: Value,
+    /// The user as whom an image with a model and the server beside it run, so that the one may read the files of the
+    /// other; null leaves both as they are.
+    pub uid_modelcar: Option<i64>,
 }
 
 /// Whether there is a pool of the older version.
@@ -140,6 +143,6 @@ impl Default for StorageSettings {
     fn default() -> Self {
         let resources =
             json!({"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
-        Self { image: format!("kserve/storage-initializer:{RELEASE}"), resources }
+        Self { image: format!("kserve/storage-initializer:{RELEASE}"), resources, uid_modelcar: Some(1010) }
     }
 }

@@ -90,15 +90,21 @@ impl<'a> Unit<'a> {
         selector.insert("kserve.io/component".to_owned(), "workload".to_owned());
         let labels = workload::main_labels(self);
         let name = self.service.workload_service();
-        let fields =
-            json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]});
-        self.add("services", fields);
+        let annotations = workload::own_annotations(&self.spec.workload);
+        self.add(
+            "services",
+            json!({
+                "name": name, "labels": labels, "annotations": annotations, "selector": selector, "type": "ClusterIP",
+                "ports": [port],
+            }),
+        );
     }
 
     fn add_tokenizer(&mut self) -> Result<(), Vec<Problem>> {
         let Some(mut pod) = self.spec.tokenizer().cloned() else { return Ok(()) };
         if let Some(uri) = self.spec.uri() {
-            let model = Model { uri, adapters: &[], initializer: &self.settings.storage_initializer };
+            let (initializer, confidential) = (&self.settings.storage_initializer, self.spec.confidential());
+            let model = Model { uri, adapters: &[], initializer, confidential };
             storage::attach(&mut pod, &format!("{MODEL_PATH}/base"), &model)
                 .map_err(|message| vec![self.service.problem(&["spec", "model", "uri"], message)])?;
         }
