@@ -123,9 +123,7 @@ fn preset<'a>(
     let chosen = scheduler.filter(|_| suffix == "config-llm-scheduler");
     let found = match chosen {
         Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(Missing::default),
-        None | Some("current") => {
-            configs.find(&format!("{}{suffix}", configs.settings.preset_prefix), service.namespace)
-        }
+        None | Some("current") => configs.preset(suffix, service.namespace),
         Some(name) => configs.find(name, service.namespace),
     };
     found.map_err(|missing| {

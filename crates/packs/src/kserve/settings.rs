@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::images::Images;
 use super::parameters;
 
 /// The release of KServe that the defaults belong to.
@@ -25,6 +26,8 @@ pub struct Settings {
     pub model_routing: ModelRoutingSettings,
     /// The container that downloads models.
     pub storage_initializer: StorageSettings,
+    /// Images that take the place of those of built-in presets.
+    pub images: Images,
     /// Whether an `InferencePool` is also rendered in its older version, `inference.networking.x-k8s.io/v1alpha2`.
     pub alpha_pool: AlphaPool,
     /// Whether pods wait for the Secret with their certificate where nothing is encrypted.
@@ -118,6 +121,7 @@ impl Default for Settings {
             gateway: GatewaySettings::default(),
             model_routing: ModelRoutingSettings::default(),
             storage_initializer: StorageSettings::default(),
+            images: Images::default(),
             alpha_pool: AlphaPool::Auto,
             certificate_volume: CertificateVolume::Optional,
             prometheus: PrometheusSettings::default(),

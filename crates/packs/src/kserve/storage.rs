@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::parameters::Token;
 use super::pods::{MAIN, add_env, add_mount, add_named, container, list, mount_into, set_env};
 use super::settings::StorageSettings;
 use super::types::{Adapter, Confidential};
@@ -26,6 +27,8 @@ pub(super) struct Model<'a> {
     pub(super) initializer: &'a StorageSettings,
     /// How it is decrypted, if it is encrypted.
     pub(super) confidential: Option<&'a Confidential>,
+    /// The token with which it is loaded from Hugging Face.
+    pub(super) token: Option<&'a Token>,
 }
 
 /// Puts a model and its adapters into a pod, or returns why its address cannot be used.
@@ -101,6 +104,10 @@ fn download(pod: &mut Value, path: &str, model: &Model<'_>, args: Vec<String>, m
         if let Some(id) = confidential.resource_id.as_deref().and_then(said) {
             set_env(&mut initializer, "CONFIDENTIAL_RESOURCE_ID", id);
         }
+    }
+    if let Some(Token { secret, key }) = model.token.filter(|_| hugging_face) {
+        let reference = json!({"secretKeyRef": {"name": secret, "key": key}});
+        add_env(&mut initializer, [json!({"name": Token::VARIABLE, "valueFrom": reference})]);
     }
     if hugging_face {
         let variables = [

@@ -9,7 +9,7 @@ use super::pods::{MAIN, add_env, container, containers, prefixed};
 use super::route::MODEL_ROUTING;
 use super::scaling;
 use super::service::Service;
-use super::storage::{self, MODEL_PATH, Model};
+use super::storage::{self, MODEL_PATH};
 use super::types::{Adapter, Parallelism, Scheduler, Texts, Workload};
 use super::values::Unit;
 use super::{cache, devices, tracing};
@@ -215,9 +215,7 @@ fn pod(unit: &Unit<'_>, part: &Part<'_>, template: Option<&Value>, load: &Load<'
     };
     name_pool(unit, &mut pod);
     if spec.storage_initializer.as_ref().and_then(|initializer| initializer.enabled) != Some(false) {
-        let (initializer, confidential) = (&unit.settings.storage_initializer, spec.confidential());
-        let uri = spec.uri().unwrap_or_default();
-        let model = Model { uri, adapters: load.adapters, initializer, confidential };
+        let model = unit.model(spec.uri().unwrap_or_default(), load.adapters);
         storage::attach(&mut pod, MODEL_PATH, &model)
             .map_err(|message| vec![service.problem(&["spec", "model", "uri"], message)])?;
     } else {
