@@ -12,8 +12,9 @@ use crate::config::Config;
 /// Print the parameters that Gateways, or other specs of a pack, begin with, as a document to start one of your own from.
 ///
 /// If --config names a file, what it sets for the pack is part of them, and said so in a comment.
+/// With --preset, print a preset that is built into the pack instead.
 ///
-/// Exit codes: 0 printed, 64 usage, or there is no such pack or class.
+/// Exit codes: 0 printed, 64 usage, or there is no such pack, class or preset.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The pack, such as kgateway.
@@ -22,6 +23,9 @@ pub(super) struct Args {
     /// The class, with or without the name of the pack before it: kgateway-waypoint or waypoint.
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
+    /// A preset of the pack, with or without what all their names begin with: config-llm-scheduler or scheduler.
+    #[arg(long, value_name = "NAME", conflicts_with = "class")]
+    preset: Option<String>,
 }
 
 /// Runs the command.
@@ -29,6 +33,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = render::config(context, false)?;
     let packs = render::packs(context, config.as_ref())?;
     let pack = pack(&packs, &args.pack)?;
+    if let Some(wanted) = &args.preset {
+        emit(&preset(pack, wanted)?);
+        return Ok(0);
+    }
     let class = class(pack, args.class.as_deref())?;
     let found = defaults(pack, class);
     emit(&format!("{}{}", warnings(&found, pack, class, config.as_ref()), yaml::to_string(&found.document)));
@@ -41,6 +49,25 @@ fn pack<'a>(packs: &'a Packs, name: &str) -> Result<&'a Pack, Failure> {
         let names: Vec<&str> = packs.all().iter().map(|pack| pack.manifest.name.as_str()).collect();
         Failure::usage(format!("there is no pack {name:?}")).hint(format!("known packs: {}", names.join(", ")))
     })
+}
+
+/// Returns the text of a preset, with the name and namespace with which it takes the place of the one that is built in.
+fn preset(pack: &Pack, wanted: &str) -> Result<String, Failure> {
+    let (presets, settings) = (gatewright_packs::presets(&pack.manifest.name), pack.own.generator.settings());
+    let prefix = settings["presetPrefix"].as_str().unwrap_or_default();
+    let short = |name: &str| name.strip_prefix("config-llm-").unwrap_or(name).to_owned();
+    let wanted_name = short(wanted.strip_prefix(prefix).unwrap_or(wanted));
+    let Some((name, text)) = presets.iter().find(|(name, _)| short(name) == wanted_name) else {
+        let known: Vec<String> = presets.iter().map(|(name, _)| short(name)).collect();
+        let hint =
+            if known.is_empty() { "it has none".to_owned() } else { format!("known presets: {}", known.join(", ")) };
+        return Err(Failure::usage(format!("pack {:?} has no preset {wanted:?}", pack.manifest.name)).hint(hint));
+    };
+    let namespace = settings["namespace"].as_str().unwrap_or_default();
+    let own = format!("  name: {prefix}{name}\n  namespace: {namespace}\n");
+    let comment = "# A preset that is built in. In a source it takes the place of that one; what has no command and no\n\
+                   # ports for any container, and no rules of a route, is laid over it.\n";
+    Ok(format!("{comment}{}", text.replacen(&format!("  name: {name}\n"), &own, 1)))
 }
 
 /// Finds a class of a pack: by its name, or what is left of it behind the name of the pack.

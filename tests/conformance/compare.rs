@@ -15,9 +15,9 @@ use crate::cases::{Suite, is_meant};
 const NOISE: [&str; 5] = ["annotations", "metadata", "resources", "rolloutStrategy", "strategy"];
 
 /// Returns a line for everything that differs: object, path, and both values.
-pub(crate) fn differences(suite: &Suite, rendered: Vec<Value>, expected: Vec<Value>) -> Vec<String> {
+pub(crate) fn differences(suite: &Suite, stem: &str, rendered: Vec<Value>, expected: Vec<Value>) -> Vec<String> {
     let (mut rendered, expected) = (by_identity(suite, rendered), by_identity(suite, expected));
-    rendered.retain(|id, _| !suite.left_out.iter().any(|left_out| id.starts_with(left_out.as_str())));
+    rendered.retain(|id, _| !suite.leaves_out(stem, id));
     for (id, object) in &mut rendered {
         if expected.get(id).is_some_and(|expected| expected["metadata"].get("namespace").is_none())
             && let Some(metadata) = object["metadata"].as_object_mut()

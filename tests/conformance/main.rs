@@ -1,38 +1,34 @@
 //! Do we render what the real systems render? Their own cases say.
 //!
-//! One line a case and a total a suite; it fails if a case differs in anything that `suites/<suite>.yaml` does not
-//! list as deliberate, with its reason. `GATEWRIGHT_CASES` names the folder with the cases; a suite without any is skipped,
-//! but for CI, where it fails.
+//! One line a case and a total for each folder of a suite; it fails if a case differs in anything that
+//! `suites/<suite>.yaml` does not list as deliberate, with its reason, or if more differ than its limits allow.
+//! `GATEWRIGHT_CASES` names the folders with the cases, divided by colons; a suite without any is skipped, but for CI,
+//! where it fails.
 //! Words on the command line limit it to the cases in whose names one of them occurs, as for every test program.
 
 mod compare;
+mod tally;
 
 #[path = "../support/cases.rs"]
 mod cases;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use cases::{Case, Deliberate, Suite, is_meant};
+use cases::{Case, Suite, is_meant};
 use gatewright_engine::object::Object;
-
-/// More of them, and a suite says little.
-const MOST_DELIBERATE: usize = 4;
+use tally::{Tally, Verdict};
 
 /// Lines of one case that are printed; the first say what is wrong.
 const MOST_LINES: usize = 12;
 
-/// The outcome of a case.
-enum Verdict {
-    Equal,
-    Deliberate(BTreeSet<String>),
-    Different(Vec<String>),
-}
+/// A pattern of an entry among the deliberate differences, by their places, which applied to a case.
+type Used = BTreeSet<(usize, usize)>;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let suites = cases::suites(&cases::folder());
+    let suites = cases::suites(&cases::folders());
     let passed: Vec<bool> = suites.iter().map(|suite| run(suite, &words)).collect();
     if passed.iter().all(|passed| *passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -50,90 +46,110 @@ fn say(line: &str) {
 
 /// Runs a suite, and tells whether all is as it should be.
 fn run(suite: &Suite, words: &[String]) -> bool {
-    let (mut all, mut equal, mut deliberate, mut used) = (0, 0, 0, BTreeSet::new());
     let cases = suite.cases();
     if cases.is_empty() {
-        let (name, folder) = (&suite.name, suite.folder.display());
-        say(&format!(
-            "{name}: skipped, there are no cases in {folder}; GATEWRIGHT_CASES names the folder that has them"
-        ));
+        let name = &suite.name;
+        say(&format!("{name}: skipped, there are no cases; GATEWRIGHT_CASES names the folders that have them"));
         return !is_ci();
     }
+    let (mut tallies, mut used) = (BTreeMap::<String, Tally>::new(), Used::new());
+    let mut all = Tally::default();
     for (stem, folder) in cases {
         let name = format!("{}/{stem}", suite.name);
         if !words.is_empty() && !words.iter().any(|word| name.contains(word.as_str())) {
             continue;
         }
-        all += 1;
-        match verdict(suite, &stem, suite.case(&stem, &folder), &mut used) {
-            Verdict::Equal => {
-                equal += 1;
-                say(&format!("{name}: equal"));
-            }
-            Verdict::Deliberate(reasons) => {
-                deliberate += 1;
-                say(&format!("{name}: deliberately different"));
-                for reason in reasons {
-                    say(&format!("    {reason}"));
-                }
-            }
-            Verdict::Different(lines) => {
-                say(&format!("{name}: DIFFERENT"));
-                for line in lines.iter().take(MOST_LINES) {
-                    say(&format!("    {line}"));
-                }
-                if lines.len() > MOST_LINES {
-                    say(&format!("    and {} more", lines.len() - MOST_LINES));
-                }
-            }
-        }
+        let verdict = verdict(suite, &stem, suite.case(&stem, &folder), &mut used);
+        tell(&name, &verdict);
+        let above = stem.rsplit_once('/').map_or(String::new(), |(above, _)| format!("/{above}"));
+        tallies.entry(above).or_default().add(suite, &stem, &verdict);
+        all.add(suite, &stem, &verdict);
     }
-    if all > 0 {
-        say(&format!("{}: {equal} of {all} equal, {deliberate} deliberately different", suite.name));
+    if tallies.len() > 1 {
+        tallies.iter().for_each(|(folder, tally)| say(&format!("{}{folder}: {tally}", suite.name)));
     }
+    if !tallies.is_empty() {
+        say(&format!("{}: {all}", suite.name));
+    }
+    let exceeded = all.exceeded(suite);
+    exceeded.iter().for_each(|line| say(&format!("{}: {line}", suite.name)));
     let is_stale = words.is_empty() && says_stale(suite, &used);
-    equal + deliberate == all && deliberate <= MOST_DELIBERATE && !is_stale
+    all.different == 0 && exceeded.is_empty() && !is_stale
 }
 
-fn verdict(suite: &Suite, stem: &str, case: Case, used: &mut BTreeSet<usize>) -> Verdict {
+fn tell(name: &str, verdict: &Verdict) {
+    let (outcome, lines): (_, Vec<&String>) = match verdict {
+        Verdict::Equal => ("equal", Vec::new()),
+        Verdict::Deliberate(reasons) => ("deliberately different", reasons.iter().collect()),
+        Verdict::Refused(problems) => ("refused", problems.iter().collect()),
+        Verdict::Different(lines) => ("DIFFERENT", lines.iter().collect()),
+    };
+    say(&format!("{name}: {outcome}"));
+    lines.iter().take(MOST_LINES).for_each(|line| say(&format!("    {line}")));
+    if lines.len() > MOST_LINES {
+        say(&format!("    and {} more", lines.len() - MOST_LINES));
+    }
+}
+
+fn verdict(suite: &Suite, stem: &str, case: Case, used: &mut Used) -> Verdict {
     let problems: Vec<String> = case.rendering.problems.iter().map(ToString::to_string).collect();
     let rendered = case.objects();
-    let lines = match (case.expected, rendered.is_empty()) {
-        (None, true) if !problems.is_empty() => Vec::new(),
-        (None, _) => vec![format!("refused by the real system; {} objects are rendered", rendered.len())],
-        (Some(expected), _) => {
-            let is_compared = |object: &&Object| suite.kinds.is_empty() || suite.kinds.contains(&object.id().kind);
+    let is_refused = rendered.is_empty() && !problems.is_empty();
+    let lines = match case.expected {
+        None if is_refused => Vec::new(),
+        None => vec![format!("refused by the real system; {} objects are rendered", rendered.len())],
+        Some(_) if is_refused => problems.iter().map(|problem| format!("refused: {problem}")).collect(),
+        Some(expected) => {
+            let kinds = suite.kinds_of(stem);
+            let is_compared = |object: &&Object| kinds.is_empty() || kinds.contains(&object.id().kind);
             let rendered = rendered.iter().filter(is_compared).map(|object| object.body().clone()).collect();
-            compare::differences(suite, rendered, expected)
+            compare::differences(suite, stem, rendered, expected)
         }
     };
-    let (mut reasons, mut rest) = (BTreeSet::new(), Vec::new());
-    for line in lines {
-        let is_this = |it: &Deliberate| is_meant(&it.cases, stem) && line.starts_with(&it.line);
-        match suite.differences.iter().position(is_this) {
-            Some(index) => {
-                used.insert(index);
-                reasons.insert(suite.differences[index].reason.clone());
-            }
-            None => rest.push(line),
-        }
-    }
+    let (reasons, rest) = sort(suite, stem, lines, used);
     match (rest.is_empty(), reasons.is_empty()) {
+        (false, _) if is_refused && suite.limit_of(stem).is_some_and(|limit| suite.limits[limit].refusals) => {
+            Verdict::Refused(problems)
+        }
+        (false, _) if is_refused => Verdict::Different(rest),
         (false, _) => Verdict::Different(rest.into_iter().chain(problems).collect()),
         (true, true) => Verdict::Equal,
         (true, false) => Verdict::Deliberate(reasons),
     }
 }
 
-/// A difference that is listed and does not exist is a list that nobody can trust.
-fn says_stale(suite: &Suite, used: &BTreeSet<usize>) -> bool {
-    let is_stale = |(index, it): &(usize, &Deliberate)| {
-        let concerns = suite.cases().iter().any(|(stem, _)| is_meant(&it.cases, stem));
-        concerns && !used.contains(index)
-    };
-    let stale: Vec<_> = suite.differences.iter().enumerate().filter(is_stale).collect();
-    for (_, it) in &stale {
-        say(&format!("{}: no case differs in {:?} any more", suite.name, it.line));
+/// Returns the reasons for what is deliberate among these lines, and the rest of them.
+fn sort(suite: &Suite, stem: &str, lines: Vec<String>, used: &mut Used) -> (BTreeSet<String>, Vec<String>) {
+    let (mut reasons, mut rest) = (BTreeSet::new(), Vec::new());
+    for line in lines {
+        let pattern_of = |it: &cases::Deliberate| {
+            let pattern = it.cases.iter().position(|pattern| is_meant(std::slice::from_ref(pattern), stem))?;
+            line.starts_with(&it.line).then_some(pattern)
+        };
+        let mut found = suite.differences.iter().enumerate().filter_map(|(n, it)| Some((n, pattern_of(it)?)));
+        match found.next() {
+            Some((index, pattern)) => {
+                used.insert((index, pattern));
+                reasons.insert(suite.differences[index].reason.clone());
+            }
+            None => rest.push(line),
+        }
     }
-    !stale.is_empty()
+    (reasons, rest)
+}
+
+/// A difference that is listed and does not exist is a list that nobody can trust.
+fn says_stale(suite: &Suite, used: &Used) -> bool {
+    let cases = suite.cases();
+    let mut is_stale = false;
+    for (index, it) in suite.differences.iter().enumerate() {
+        for (number, pattern) in it.cases.iter().enumerate() {
+            let concerns = cases.iter().any(|(stem, _)| is_meant(std::slice::from_ref(pattern), stem));
+            if concerns && !used.contains(&(index, number)) {
+                say(&format!("{}: {pattern} does not differ in {:?} any more", suite.name, it.line));
+                is_stale = true;
+            }
+        }
+    }
+    is_stale
 }

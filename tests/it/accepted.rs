@@ -31,7 +31,7 @@ struct Pair {
 /// All objects of all cases.
 fn pairs() -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for suite in cases::suites(&cases::folder()) {
+    for suite in cases::suites(&cases::folders()) {
         for (stem, folder) in suite.cases() {
             let case = suite.case(&stem, &folder);
             let name = format!("{}/{stem}", suite.name);

@@ -50,7 +50,7 @@ fn install(server: &ApiServer) {
     ];
     let mut all: Vec<String> =
         kinds.map(|(group, plural, kind, versions)| definition(group, plural, kind, versions).to_string()).into();
-    let real = crate::cases::folder().join("crds/lws/leaderworkersets.yaml");
+    let real = crate::cluster::crds::cases().join("crds/lws/leaderworkersets.yaml");
     let own = || definition("leaderworkerset.x-k8s.io", "leaderworkersets", "LeaderWorkerSet", &["v1"]).to_string();
     all.push(fs::read_to_string(real).unwrap_or_else(|_| own()));
     let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
@@ -180,7 +180,7 @@ fn expanded(file: &Path, settings: &Value) -> Rendering {
 
 #[test]
 fn real_graphs_are_expanded_or_say_why_not() {
-    let folder = crate::cases::folder().join("dynamo/inputs");
+    let folder = crate::cluster::crds::cases().join("dynamo/inputs");
     let Ok(files) = fs::read_dir(&folder) else { return };
     install(server());
     let namespace = unique("inputs");

@@ -154,7 +154,7 @@ fn envoy_accepts_every_bootstrap() {
 
 #[test]
 fn envoy_accepts_the_bootstraps_of_real_cases() {
-    for suite in cases::suites(&cases::folder()) {
+    for suite in cases::suites(&cases::folders()) {
         for (stem, folder) in suite.cases() {
             accepts(&stem, &suite.case(&stem, &folder).rendering);
         }

@@ -304,6 +304,16 @@ fn a_gateway_that_cannot_be_rendered_says_why() {
 }
 
 #[test]
+fn presets_can_be_used_as_files_of_ones_own() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let run = desk.run(&["defaults", "kserve", "--preset", "scheduler"]).exits(0);
+    let run = run.says("  name: kserve-config-llm-scheduler\n  namespace: kserve\n").says("            command:\n");
+    assert_eq!(desk.run(&["defaults", "kserve", "--preset", "kserve-config-llm-scheduler"]).exits(0).out, run.out);
+    desk.run(&["defaults", "kserve", "--preset", "scheduller"]).exits(64).complains("known presets: decode-template, ");
+    desk.run(&["defaults", "kgateway", "--preset", "scheduler"]).exits(64).complains("it has none");
+}
+
+#[test]
 fn defaults_can_be_used_as_a_file_of_ones_own() {
     let desk = Desk::quickstart("gatewright.yaml");
     desk.replace("gatewright.yaml", "stateDir", "packs: {kgateway: {image: {registry: mirror.example}}}\nstateDir");

@@ -44,7 +44,7 @@ const KINDS: [[&str; 6]; 8] = [
 /// The objects of all cases that are about services, by the name of their case.
 fn objects() -> Vec<(String, Vec<Object>)> {
     let mut found = Vec::new();
-    for suite in cases::suites(&cases::folder()).into_iter().filter(|suite| suite.name == "kserve") {
+    for suite in cases::suites(&cases::folders()).into_iter().filter(|suite| suite.name == "kserve") {
         found.extend(suite.cases().iter().map(|(stem, folder)| (stem.clone(), suite.case(stem, folder).objects())));
     }
     for case in golden::cases() {

@@ -1,14 +1,13 @@
 //! Cases of the real systems: what a user writes, and what the real system made of it.
 //!
-//! They lie outside this repository, in the folder that `GATEWRIGHT_CASES` names (`../shared/goldens` if it names
-//! none): `<suite>/<case>/in.yaml` beside `out.yaml` or `expected-error.yaml`. In place of the input there may be the
-//! `values.yaml` of a chart.
-//! A suite whose cases have other file names says so in `files`.
+//! They lie outside this repository, in the folders that `GATEWRIGHT_CASES` names (see `folders`):
+//! `<suite>/<case>/in.yaml` beside `out.yaml` or `expected-error.yaml`, in folders however deep. In place of the input
+//! there may be the `values.yaml` of a chart.
+//! A suite whose cases have other file names says so in `files`; a case with an `in.yaml` never has them.
 //! A suite is known if `tests/conformance/suites` has a file of its name; that file says with which settings the
 //! outputs were made, so that cases nobody has seen before need nothing here.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::error::Chain;
@@ -20,6 +19,12 @@ use gatewright_engine::yaml::{self, Node};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+#[path = "folders.rs"]
+mod folders;
+
+pub(crate) use folders::folders;
+use folders::{die, in_repository, put_over, read, read_values, sorted};
+
 /// The settings of a suite.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -27,9 +32,9 @@ pub(crate) struct Suite {
     /// Its name, which is that of its file and of its folder.
     #[serde(skip)]
     pub(crate) name: String,
-    /// The folder of its cases, if there are any.
+    /// The folders of its cases, those only that are there.
     #[serde(skip)]
-    pub(crate) folder: PathBuf,
+    pub(crate) folders: Vec<PathBuf>,
     /// The pack that renders it.
     pack: String,
     /// `packs.<pack>` of the config, with which the outputs were made.
@@ -50,18 +55,38 @@ pub(crate) struct Suite {
     /// Annotations and data that no two systems would write alike: keys of mappings, `*` at the end for any rest.
     #[serde(default)]
     pub(crate) opaque: Vec<String>,
-    /// Folders of the suite whose documents every case has beside its own, and their namespace.
+    /// Folders of the suite whose documents every case has beside its own, and their namespace. One that is not beside
+    /// the cases is taken from the folder `goldens` beside theirs.
     #[serde(default)]
     sources: BTreeMap<String, String>,
+    /// Files of the suite whose documents every case has beside its own, where a folder of cases has them.
+    #[serde(default)]
+    documents: Vec<String>,
     /// Objects that no output has although they were made: how their version and kind begin.
     #[serde(default)]
-    pub(crate) left_out: Vec<String>,
+    left_out: Vec<String>,
     /// Lists whose order means nothing, by the name of their field.
     #[serde(default)]
     pub(crate) unordered: Vec<String>,
     /// The differences that are meant to be, and why.
     #[serde(default)]
     pub(crate) differences: Vec<Deliberate>,
+    /// The number of cases that may be otherwise, of which the first counts that is about a case.
+    #[serde(default)]
+    pub(crate) limits: Vec<Limit>,
+}
+
+/// The number of cases that may be otherwise.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Limit {
+    /// Names of cases; `*` at the end stands for any rest.
+    pub(crate) cases: Vec<String>,
+    /// The number.
+    pub(crate) most: usize,
+    /// Whether a case that we refuse with a reason counts without being listed.
+    #[serde(default)]
+    pub(crate) refusals: bool,
 }
 
 /// The document that values of a chart are written into.
@@ -75,7 +100,7 @@ struct Parameters {
 }
 
 /// The names of the files of a case.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Files {
     /// The file that a user writes.
@@ -101,6 +126,12 @@ struct Exception {
     /// The settings that go over those of the suite.
     #[serde(default)]
     settings: Value,
+    /// The kinds that their outputs hold, in place of those of the suite.
+    #[serde(default)]
+    kinds: Vec<String>,
+    /// Objects that their outputs leave out although they were made: version, kind and name.
+    #[serde(default)]
+    left_out: Vec<String>,
     /// Documents that a case needs and does not bring along.
     #[serde(default)]
     documents: Vec<Value>,
@@ -143,37 +174,10 @@ impl Case {
     }
 }
 
-/// Returns the folder that holds the cases, which need not be there.
-#[expect(clippy::disallowed_methods, reason = "the one switch of these tests, for the person who runs them")]
-pub(crate) fn folder() -> PathBuf {
-    let named = std::env::var_os("GATEWRIGHT_CASES").filter(|path| !path.is_empty());
-    named.map_or_else(|| in_repository("../shared/goldens"), PathBuf::from)
-}
-
-fn in_repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
 /// Reads all suites that are known here, in the order of their names.
-pub(crate) fn suites(root: &Path) -> Vec<Suite> {
+pub(crate) fn suites(roots: &[PathBuf]) -> Vec<Suite> {
     let files = sorted(&in_repository("tests/conformance/suites"));
-    files.iter().map(|file| Suite::read(file, root)).collect()
-}
-
-fn sorted(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| die(&folder.display().to_string(), &error.to_string()));
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
-}
-
-fn read(file: &Path) -> String {
-    fs::read_to_string(file).unwrap_or_else(|error| die(&file.display().to_string(), &error.to_string()))
-}
-
-#[expect(clippy::panic, reason = "what cannot be read at all fails with its name")]
-fn die(what: &str, message: &str) -> ! {
-    panic!("{what}: {message}")
+    files.iter().map(|file| Suite::read(file, roots)).collect()
 }
 
 /// Tells whether a name is meant by one of these, of which `*` at the end stands for any rest.
@@ -185,47 +189,69 @@ pub(crate) fn is_meant(patterns: &[String], name: &str) -> bool {
 }
 
 impl Suite {
-    fn read(file: &Path, root: &Path) -> Self {
+    fn read(file: &Path, roots: &[PathBuf]) -> Self {
         let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let path = file.display().to_string();
-        let documents = yaml::parse_values(&read(file)).unwrap_or_else(|error| die(&path, &error.to_string()));
-        let document = documents.into_iter().next().unwrap_or_default();
-        let suite: Self = serde_json::from_value(document).unwrap_or_else(|error| die(&path, &error.to_string()));
-        Self { folder: root.join(&name), name, ..suite }
+        let document = read_values(file).into_iter().next().unwrap_or_default();
+        let suite: Self = serde_json::from_value(document)
+            .unwrap_or_else(|error| die(&file.display().to_string(), &error.to_string()));
+        let folders = roots.iter().map(|root| root.join(&name)).filter(|folder| folder.is_dir()).collect();
+        Self { folders, name, ..suite }
     }
 
     /// Returns the folders of its cases, however deep, in the order of their names.
     pub(crate) fn cases(&self) -> Vec<(String, PathBuf)> {
         let mut found = Vec::new();
-        if self.folder.is_dir() {
-            find(&self.folder, "", &self.files.input, &mut found);
+        for folder in &self.folders {
+            folders::find(folder, "", &["in.yaml", &self.files.input], &mut found);
         }
         found
     }
 
     /// Renders a case.
     pub(crate) fn case(&self, stem: &str, folder: &Path) -> Case {
-        let name = format!("{}/{stem}", self.name);
         let own = ("in.yaml".to_owned(), self.input(folder));
-        let tree: Tree = self.documents_of(stem).into_iter().chain([own]).collect();
+        let tree: Tree = self.documents_of(stem, folder).into_iter().chain([own]).collect();
+        let files = self.files_of(folder);
         let refused = folder.join("expected-error.yaml").exists();
-        let expected: Option<Vec<Value>> = (!refused).then(|| {
-            let documents = yaml::parse_values(&read(&folder.join(&self.files.output)));
-            let documents = documents.unwrap_or_else(|error| die(&name, &error.to_string()));
-            documents.into_iter().filter(|document| !document.is_null()).collect()
-        });
+        let expected: Option<Vec<Value>> = (!refused).then(|| read_values(&folder.join(&files.output)));
         let mut settings = self.settings.clone();
-        if !self.files.settings.is_empty() {
-            let text = read(&folder.join(&self.files.settings));
-            let documents = yaml::parse_values(&text).unwrap_or_else(|error| die(&name, &error.to_string()));
-            for above in &documents {
-                put_over(&mut settings, above);
-            }
+        if !files.settings.is_empty() {
+            read_values(&folder.join(&files.settings)).iter().for_each(|above| put_over(&mut settings, above));
         }
-        let settings = self.settings_of(stem, settings, expected.as_deref().unwrap_or_default());
-        let packs = self.packs(&settings).unwrap_or_else(|error| die(&name, &Chain(&error).to_string()));
+        let settings = self.settings_of(stem, folder, settings, expected.as_deref().unwrap_or_default());
+        let name = || format!("{}/{stem}", self.name);
+        let packs = self.packs(&settings).unwrap_or_else(|error| die(&name(), &Chain(&error).to_string()));
         let rendering = unit::render(&tree, &packs, &Options::default());
         Case { rendering, expected }
+    }
+
+    /// Returns the kinds that the output of a case holds; none for all.
+    pub(crate) fn kinds_of(&self, stem: &str) -> &[String] {
+        let own = self.exceptions_of(stem).find(|exception| !exception.kinds.is_empty());
+        own.map_or(&self.kinds, |exception| &exception.kinds)
+    }
+
+    /// Tells whether the output of a case leaves an object out, given by its version, kind and name.
+    pub(crate) fn leaves_out(&self, stem: &str, id: &str) -> bool {
+        self.left_out.iter().any(|left_out| id.starts_with(left_out.as_str()))
+            || self.exceptions_of(stem).any(|exception| exception.left_out.iter().any(|left_out| left_out == id))
+    }
+
+    /// Returns the place of the limit that is about a case.
+    pub(crate) fn limit_of(&self, stem: &str) -> Option<usize> {
+        self.limits.iter().position(|limit| is_meant(&limit.cases, stem))
+    }
+
+    fn exceptions_of(&self, stem: &str) -> impl Iterator<Item = &Exception> {
+        self.exceptions.iter().filter(move |exception| is_meant(&exception.cases, stem))
+    }
+
+    fn has_input(folder: &Path) -> bool {
+        folder.join("in.yaml").exists()
+    }
+
+    fn files_of(&self, folder: &Path) -> Files {
+        if Self::has_input(folder) { Files::default() } else { self.files.clone() }
     }
 
     /// Returns the pack, with what the settings say of parameters as the layer of the config file.
@@ -236,43 +262,48 @@ impl Suite {
     }
 
     fn input(&self, folder: &Path) -> String {
-        let Some(parameters) = &self.values else { return read(&folder.join(&self.files.input)) };
+        let file = folder.join(self.files_of(folder).input);
+        let Some(parameters) = self.values.as_ref().filter(|_| !Self::has_input(folder)) else { return read(&file) };
         let Parameters { api_version, kind, name, namespace } = parameters;
-        let values = yaml::parse_values(&read(&folder.join(&self.files.input)));
-        let values = values.unwrap_or_else(|error| die(&folder.display().to_string(), &error.to_string()));
         json!({
             "apiVersion": api_version,
             "kind": kind,
             "metadata": {"name": name, "namespace": namespace},
-            "spec": values.into_iter().next().unwrap_or_default(),
+            "spec": read_values(&file).into_iter().next().unwrap_or_default(),
         })
         .to_string()
     }
 
     /// Returns what a case has beside its own documents, as files.
-    fn documents_of(&self, stem: &str) -> Vec<(String, String)> {
-        let mut files = Vec::new();
+    fn documents_of(&self, stem: &str, case: &Path) -> Vec<(String, String)> {
+        let root = self.root_of(case);
+        let mut found = Vec::new();
         for (folder, namespace) in &self.sources {
-            for file in sorted(&self.folder.join(folder)) {
-                let documents = yaml::parse_values(&read(&file));
-                let documents = documents.unwrap_or_else(|error| die(&file.display().to_string(), &error.to_string()));
-                for mut document in documents.into_iter().filter(|document| document["metadata"]["name"].is_string()) {
+            for file in sorted(&folders::in_suite(root, &self.name, folder)) {
+                for mut document in read_values(&file).into_iter().filter(|it| it["metadata"]["name"].is_string()) {
                     document["metadata"]["namespace"] = namespace.as_str().into();
-                    files.push((format!("beside-{}.yaml", files.len()), yaml::to_string(&document)));
+                    found.push(document);
                 }
             }
         }
-        let exceptions = self.exceptions.iter().filter(|exception| is_meant(&exception.cases, stem));
-        for document in exceptions.flat_map(|exception| &exception.documents) {
-            files.push((format!("beside-{}.yaml", files.len()), yaml::to_string(document)));
-        }
-        files
+        let files = self.documents.iter().map(|file| root.join(file)).filter(|file| file.exists());
+        found.extend(files.flat_map(|file| read_values(&file)));
+        found.extend(self.exceptions_of(stem).flat_map(|exception| exception.documents.clone()));
+        let file = |(n, document): (usize, &Value)| (format!("beside-{n}.yaml"), yaml::to_string(document));
+        found.iter().enumerate().map(file).collect()
     }
 
-    fn settings_of(&self, stem: &str, mut settings: Value, output: &[Value]) -> Value {
-        for exception in self.exceptions.iter().filter(|exception| is_meant(&exception.cases, stem)) {
+    /// Returns the folder of the suite in which a case is.
+    fn root_of(&self, case: &Path) -> &Path {
+        let root = self.folders.iter().find(|folder| case.starts_with(folder));
+        root.unwrap_or_else(|| die(&case.display().to_string(), "the case is in no folder of its suite"))
+    }
+
+    fn settings_of(&self, stem: &str, case: &Path, mut settings: Value, output: &[Value]) -> Value {
+        let root = self.root_of(case);
+        for exception in self.exceptions_of(stem) {
             put_over(&mut settings, &exception.settings);
-            let files = exception.texts.iter().map(|(at, file)| (at, read(&self.folder.join(file))));
+            let files = exception.texts.iter().map(|(at, file)| (at, read(&root.join(file))));
             let in_output = |key: &String| {
                 let found = output.iter().find_map(|object| object["data"][key].as_str());
                 found.unwrap_or_else(|| die(stem, &format!("no ConfigMap of the output has {key:?}"))).to_owned()
@@ -284,26 +315,5 @@ impl Suite {
             }
         }
         settings
-    }
-}
-
-fn find(folder: &Path, name: &str, input: &str, found: &mut Vec<(String, PathBuf)>) {
-    if folder.join(input).exists() {
-        return found.push((name.to_owned(), folder.to_owned()));
-    }
-    for below in sorted(folder).iter().filter(|path| path.is_dir()) {
-        let part = below.file_name().map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
-        let name = if name.is_empty() { part } else { format!("{name}/{part}") };
-        find(below, &name, input, found);
-    }
-}
-
-fn put_over(settings: &mut Value, above: &Value) {
-    match (settings, above) {
-        (Value::Object(fields), Value::Object(above)) => {
-            above.iter().for_each(|(key, value)| put_over(fields.entry(key.as_str()).or_insert(Value::Null), value));
-        }
-        (_, Value::Null) => {}
-        (settings, above) => *settings = above.clone(),
     }
 }

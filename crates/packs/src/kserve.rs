@@ -9,8 +9,10 @@ mod combine;
 mod configs;
 mod devices;
 mod gotemplate;
+pub mod images;
 mod lora;
 mod merge;
+mod migrate;
 mod names;
 pub mod parameters;
 mod picker;
@@ -27,6 +29,7 @@ mod tls;
 mod tracing;
 mod types;
 mod values;
+mod versions;
 mod workload;
 
 use std::sync::Arc;
@@ -144,6 +147,7 @@ impl Generator {
         let scheduler = choices.scheduler_preset.as_deref();
         let spec = combine(&mut service, &configs, scheduler, certificates.is_on())?;
         let mut unit = Unit::new(&service, &spec, data, &certificates);
+        unit.token = choices.hugging_face_token.as_ref();
         unit.is_legacy = scheduler == Some("legacy");
         unit.has_alpha_pool = match self.settings.alpha_pool {
             AlphaPool::Always => true,

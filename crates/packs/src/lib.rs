@@ -13,6 +13,7 @@ mod problems;
 
 use gatewright_engine::pack::builtin::{Build, Builtin, Files, declared, with_files};
 use gatewright_engine::pack::{Pack, PackError};
+use gatewright_engine::yaml;
 use include_dir::{Dir, include_dir};
 use serde_json::Value;
 
@@ -38,6 +39,16 @@ pub fn all() -> Vec<Builtin> {
 /// Returns one of them with settings (`packs.<name>` of the config file; `null` for none).
 pub fn pack(name: &str, settings: &Value) -> Result<Pack, PackError> {
     with_files(&all(), name, &Files::new(), settings)
+}
+
+/// Returns the presets that are built into one of them: their names, and the texts of their documents.
+pub fn presets(name: &str) -> Vec<(String, &'static str)> {
+    let name_of = |text: &str| {
+        let documents = yaml::parse_values(text).unwrap_or_default();
+        documents.first().and_then(|document| document["metadata"]["name"].as_str().map(str::to_owned))
+    };
+    let files = embedded(name).into_iter().filter(|(path, _)| path.starts_with("presets/"));
+    files.filter_map(|(_, text)| Some((name_of(text)?, text))).collect()
 }
 
 /// Returns the files of one of them, by their paths in its folder.

@@ -263,7 +263,7 @@ fn address(object: &Object) -> String {
 
 /// The objects of all cases, each with its unit, moved to where the test is.
 fn units() -> Vec<Unit> {
-    let suites = cases::suites(&cases::folder());
+    let suites = cases::suites(&cases::folders());
     let real = suites.iter().flat_map(|suite| {
         suite.cases().into_iter().flat_map(move |(stem, folder)| suite.case(&stem, &folder).rendering.units)
     });

@@ -91,7 +91,7 @@ fn of_case(file: &Path, namespace: &str, prefix: &str) -> Vec<Shape> {
 
 /// As many Gateways, each of another shape than the one before.
 fn gateways(site: &Site, number: usize) -> Vec<Shape> {
-    let mut suites = cases::suites(&cases::folder()).into_iter();
+    let mut suites = cases::suites(&cases::folders()).into_iter();
     let kgateway = suites.find(|suite| suite.name == "kgateway").expect("it is known");
     let files: Vec<_> = kgateway.cases().into_iter().map(|(_, folder)| folder).collect();
     let files: Vec<_> = files.iter().filter(|it| it.join("out.yaml").exists()).map(|it| it.join("in.yaml")).collect();

@@ -14,6 +14,7 @@ use super::presets;
 use super::service::Service;
 use super::settings::Settings;
 use super::types::{ConfigReference, Scheduler, Spec};
+use super::versions;
 use crate::json::{each_text, said};
 
 /// Returns the merged and filled spec; the name of the model that templates saw goes into the service.
@@ -54,6 +55,9 @@ pub(super) fn combine(
     }
     let mut spec = read(service, spec)?;
     if let Some(scheduler) = spec.router.as_mut().and_then(|router| router.scheduler.as_mut()) {
+        if let Some(field) = scheduler.pool.as_ref().and_then(|pool| versions::stray(pool.spec.as_ref()?)) {
+            return Err(vec![stray(service, field)]);
+        }
         set_defaults(service, scheduler);
         put_in_place(service, configs, scheduler)?;
     }
@@ -80,6 +84,14 @@ fn put_in_place(service: &Service<'_>, configs: &Configs<'_>, scheduler: &mut Sc
     })?;
     config.inline = Some(text.into());
     Ok(())
+}
+
+/// A field of a pool that belongs to another version than its document.
+fn stray(service: &Service<'_>, field: &str) -> Problem {
+    let path = ["spec", "router", "scheduler", "pool", "spec", field];
+    let message =
+        format!("{field} is a field of pools in serving.kserve.io/v1alpha1, and v1alpha2 has none of that name");
+    service.problem(&path, message).hint("write the pool with targetPorts, endpointPickerRef and selector.matchLabels")
 }
 
 fn base_refs<'a>(service: &Service<'_>, configs: &Configs<'a>) -> Result<Vec<Config<'a>>, Vec<Problem>> {
@@ -111,9 +123,7 @@ fn preset<'a>(
     let chosen = scheduler.filter(|_| suffix == "config-llm-scheduler");
     let found = match chosen {
         Some("legacy") => configs.built_in(LEGACY_SCHEDULER).ok_or_else(Missing::default),
-        None | Some("current") => {
-            configs.find(&format!("{}{suffix}", configs.settings.preset_prefix), service.namespace)
-        }
+        None | Some("current") => configs.preset(suffix, service.namespace),
         Some(name) => configs.find(name, service.namespace),
     };
     found.map_err(|missing| {

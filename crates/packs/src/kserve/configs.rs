@@ -11,6 +11,8 @@ use serde_json::Value;
 use super::merge;
 use super::service::{CONFIG, GROUP};
 use super::settings::Settings;
+use super::versions;
+use crate::json::items;
 
 /// The presets that are built in, by their names without prefix: files of the pack.
 const BUILTIN: [(&str, &str); 12] = [
@@ -89,7 +91,7 @@ impl<'a> Configs<'a> {
         for namespace in namespaces {
             let id = ObjectId::new(GROUP, CONFIG, namespace, name);
             if let Some(document) = self.specs.documents.get(&id) {
-                let spec = merge::cleaned(&document.root.get("spec").map(yaml::Node::to_value).unwrap_or_default());
+                let spec = versions::spec(document);
                 return Ok(Config { title: format!("config {namespace}/{name}"), document: Some(document), spec });
             }
             if self.specs.broken.contains_key(&id) {
@@ -107,6 +109,29 @@ impl<'a> Configs<'a> {
         })
     }
 
+    /// Looks a preset up, by its name without prefix. One that says only what is different from the one that would be
+    /// found without it is laid over that.
+    pub(super) fn preset(&self, suffix: &str, namespace: &str) -> Result<Config<'a>, Missing> {
+        let name = format!("{}{suffix}", self.settings.preset_prefix);
+        let found = self.find(&name, namespace)?;
+        if found.document.is_none() || !is_part(&found.spec) {
+            return Ok(found);
+        }
+        let system = self.specs.namespace(&self.settings.namespace);
+        let below = match found.document {
+            Some(document) if document.id.namespace != system => self.find(&name, system).ok(),
+            _ => self.built_in(suffix),
+        };
+        let Some(below) = below else { return Ok(found) };
+        let below = if is_part(&below.spec) {
+            let Some(whole) = self.built_in(suffix) else { return Ok(found) };
+            over(whole.spec, &below)?
+        } else {
+            below.spec
+        };
+        Ok(Config { spec: over(below, &found)?, ..found })
+    }
+
     /// Returns an entry of a `ConfigMap` of the source: of the namespace of a service, or, for names that begin with
     /// `config-scheduler-`, of that of KServe.
     pub(super) fn entry(&self, name: &str, key: &str, namespace: &str) -> Option<String> {
@@ -120,6 +145,24 @@ impl<'a> Configs<'a> {
 
     pub(super) fn built_in(&self, suffix: &str) -> Option<Config<'a>> {
         let (name, spec) = self.builtin.presets.get_key_value(suffix)?;
-        Some(Config { title: format!("built-in preset {name:?}"), document: None, spec: spec.clone() })
+        let mut spec = spec.clone();
+        self.settings.images.apply(&mut spec);
+        Some(Config { title: format!("built-in preset {name:?}"), document: None, spec })
     }
+}
+
+/// Tells whether a preset says only what is different: a whole one says of some container what runs in it or where it
+/// answers, or of a route where it leads.
+fn is_part(spec: &Value) -> bool {
+    let pods = merge::PODS.iter().filter_map(|path| spec.pointer(&format!("/{}", path.join("/"))));
+    let mut containers = pods.flat_map(|pod| items(&pod["containers"]));
+    let runs = containers.any(|it| ["command", "ports"].iter().any(|field| it[field].is_array()));
+    !runs && spec.pointer("/router/route/http/spec/rules").is_none()
+}
+
+fn over(below: Value, above: &Config<'_>) -> Result<Value, Missing> {
+    merge::over(below, &above.spec).map_err(|error| {
+        let place = error.path.join(".");
+        Missing { message: format!("{} cannot be merged at {place}: {}", above.title, error.reason), hint: None }
+    })
 }

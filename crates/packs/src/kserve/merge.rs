@@ -71,6 +71,13 @@ pub(super) fn over(base: Value, above: &Value) -> Result<Value, Unmergeable> {
     merge(base, above, &mut Vec::new())
 }
 
+/// Merges a container of a pod over another; one that cannot be merged goes over it as a whole.
+pub(super) fn container(base: Value, above: &Value) -> Value {
+    let pod = |container: &Value| json!({"spec": {"containers": [container]}});
+    let merged = patch::strategic(&pod(&base), &pod(above), &pod_kind());
+    merged.map_or(base, |mut object| object["spec"]["containers"][0].take())
+}
+
 fn merge<'a>(base: Value, above: &'a Value, path: &mut Vec<&'a str>) -> Result<Value, Unmergeable> {
     match (base, above) {
         (base @ Value::Object(_), Value::Object(_)) if PODS.contains(&path.as_slice()) => pods(&base, above, path),

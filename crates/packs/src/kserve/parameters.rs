@@ -17,6 +17,28 @@ pub struct Spec {
     pub tls: Option<Tls>,
     /// The preset of the scheduler: `current`, `legacy`, or the name of an `LLMInferenceServiceConfig`.
     pub scheduler_preset: Option<String>,
+    /// The token with which models are loaded from Hugging Face.
+    pub hugging_face_token: Option<Token>,
+}
+
+/// A token that is in a Secret.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// The name of the Secret, in the namespace of the service, which somebody else looks after.
+    pub secret: String,
+    /// Its key there.
+    #[serde(default = "Token::key")]
+    pub key: String,
+}
+
+impl Token {
+    /// The variable in which programs look for it, which as a rule is its key too.
+    pub const VARIABLE: &str = "HF_TOKEN";
+
+    fn key() -> String {
+        Self::VARIABLE.to_owned()
+    }
 }
 
 /// The program that makes the objects of a service.

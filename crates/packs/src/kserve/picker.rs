@@ -3,8 +3,9 @@
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
-use super::pods::{list, list_items, words};
-use super::types::{Scheduler, Spec};
+use super::migrate;
+use super::pods::{add_args, list, list_items, words};
+use super::types::Spec;
 
 /// Flags with which a template brings a configuration along; a single dash is allowed before each too.
 const FLAGS: [&str; 4] = ["--config-text", "--configText", "--config-file", "--configFile"];
@@ -12,28 +13,69 @@ const FLAGS: [&str; 4] = ["--config-text", "--configText", "--config-file", "--c
 /// The plugin that prefers pods with the adapter of a request.
 const ADAPTER_SCORER: &str = "lora-affinity-scorer";
 
-/// Returns the text for `--config-text`, if the scheduler is to get one, or what is wrong with the one that is given.
+/// A configuration that cannot be used, or flags that have nowhere to go.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The configuration is wrong.
+    Config(String),
+    /// The release refuses flags of the command line, and the configuration that would say the same is not here.
+    Flags,
+}
+
+/// Puts the configuration of a scheduler onto the command line of its container, in the words of its release.
 ///
 /// `tokenizer` is the address of the tokenizer, if there is one; `defaults` are the configurations for schedulers that
 /// bring none along, if they are to get one.
-pub(super) fn text(
+pub(super) fn configure(
     spec: &Spec,
-    container: &Value,
+    container: &mut Value,
     tokenizer: Option<&str>,
     defaults: Option<&Value>,
-) -> Result<Option<String>, String> {
-    let mut config = match (spec.picker(), defaults) {
-        (Some(inline @ Value::Object(_)), _) => inline.clone(),
-        (Some(Value::String(text)), _) => parsed(text)?,
-        (Some(_), _) => return Err("it must be a mapping".to_owned()),
-        (None, Some(defaults)) if !has_own(container) => default(spec, defaults),
-        (None, _) => return Ok(None),
+) -> Result<(), Fault> {
+    let version = spec.scheduler().map(migrate::version).unwrap_or_default();
+    let flags = migrate::Flags::take(container, version);
+    let finished = |mut config: Value| {
+        migrate::apply(&mut config, version, &flags);
+        if let Some(address) = tokenizer {
+            count_tokens(&mut config, address);
+        }
+        yaml::to_string(&config)
     };
-    migrate(&mut config, spec.scheduler().map(version).unwrap_or_default());
-    if let Some(address) = tokenizer {
-        count_tokens(&mut config, address);
+    let config = match (spec.picker(), defaults) {
+        (Some(inline @ Value::Object(_)), _) => inline.clone(),
+        (Some(Value::String(text)), _) => parsed(text).map_err(Fault::Config)?,
+        (Some(_), _) => return Err(Fault::Config("it must be a mapping".to_owned())),
+        (None, Some(defaults)) if !has_own(container) => default(spec, defaults),
+        (None, _) => {
+            return match own_text(container) {
+                Some(text) => {
+                    // What is no configuration at all is the scheduler's to judge.
+                    if let Ok(config) = parsed(text) {
+                        *text = finished(config);
+                    }
+                    Ok(())
+                }
+                None if flags.is_empty() => Ok(()),
+                None => Err(Fault::Flags),
+            };
+        }
+    };
+    add_args(container, ["--config-text".to_owned(), finished(config)]);
+    Ok(())
+}
+
+/// Returns the text of a configuration that stands in the arguments.
+fn own_text(container: &mut Value) -> Option<&mut String> {
+    let args = container.get_mut("args")?.as_array_mut()?;
+    let is_flag = |word: &Value| {
+        let word = word.as_str().unwrap_or_default();
+        FLAGS[..2].iter().any(|flag| word == *flag || word == &flag[1..])
+    };
+    let index = args.iter().position(is_flag)?;
+    match args.get_mut(index + 1)? {
+        Value::String(text) => Some(text),
+        _ => None,
     }
-    Ok(Some(yaml::to_string(&config)))
 }
 
 fn parsed(text: &str) -> Result<Value, String> {
@@ -65,76 +107,23 @@ fn default(spec: &Spec, defaults: &Value) -> Value {
     config
 }
 
-/// The version that the annotation of a preset names; the oldest if it names none.
-fn version(scheduler: &Scheduler) -> (u32, u32) {
-    let version = scheduler.annotations.get("app.kubernetes.io/version").map(String::as_str);
-    let mut numbers =
-        version.unwrap_or_default().trim_start_matches('v').split('.').map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-}
-
-/// Writes a configuration for older releases in the words of the scheduler's own.
-fn migrate(config: &mut Value, version: (u32, u32)) {
-    if version >= (0, 7) {
-        rename(config, "prefill-header-handler", "disagg-headers-handler");
-        rename(config, "pd-profile-handler", "disagg-profile-handler");
-        each(config, |plugin| {
-            let parameters = plugin.get_mut("parameters").and_then(Value::as_object_mut);
-            parameters.map(|parameters| parameters.remove("hashBlockSize"));
-            name_decider(plugin);
-        });
-    }
-    if version >= (0, 8) {
-        rename(config, "model-server-protocol-metrics", "core-metrics-extractor");
-    }
-    if version >= (0, 9) && config["apiVersion"] == "inference.networking.x-k8s.io/v1alpha1" {
-        config["apiVersion"] = "llm-d.ai/v1alpha1".into();
-    }
-}
-
-fn each(config: &mut Value, change: impl FnMut(&mut Value)) {
-    list_items(config, "plugins").for_each(change);
-}
-
-fn rename(config: &mut Value, old: &str, new: &str) {
-    let put = |value: &mut Value, field: &str| {
-        if value[field] == old {
-            value[field] = new.into();
-        }
-    };
-    each(config, |plugin| ["type", "name"].iter().for_each(|field| put(plugin, field)));
-    let profiles = list_items(config, "schedulingProfiles");
-    profiles.flat_map(|profile| list_items(profile, "plugins")).for_each(|plugin| put(plugin, "pluginRef"));
-}
-
-/// `deciderPluginName` became a map.
-fn name_decider(plugin: &mut Value) {
-    let is_handler = plugin["type"] == "disagg-profile-handler" && plugin["parameters"]["deciders"].is_null();
-    let Some(parameters) = plugin.get_mut("parameters").and_then(Value::as_object_mut).filter(|_| is_handler) else {
-        return;
-    };
-    if let Some(name) = parameters.remove("deciderPluginName") {
-        parameters.remove("threshold");
-        parameters.insert("deciders".to_owned(), json!({ "prefill": name }));
-    }
-}
-
 /// Tells plugins that count tokens which tokenizer does it for them.
 fn count_tokens(config: &mut Value, address: &str) {
-    each(config, |plugin| {
+    for plugin in list_items(config, "plugins") {
         if plugin["type"] == "token-producer" && plugin["parameters"].is_null() {
             plugin["parameters"] = json!({"modelName": "/mnt/models/base", "vllm": {"url": address}});
         }
-    });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text_of(spec: &Value, container: &Value) -> Result<Option<String>, String> {
+    fn configured(spec: &Value, mut container: Value) -> Result<Value, Fault> {
         let spec = serde_json::from_value(spec.clone()).expect("it is a spec");
-        text(&spec, container, None, Some(&Value::Null))
+        configure(&spec, &mut container, None, Some(&Value::Null))?;
+        Ok(container["args"].take())
     }
 
     #[test]
@@ -144,21 +133,28 @@ mod tests {
         let scheduler = json!({"config": {"inline": inline}, "annotations": {"app.kubernetes.io/version": "0.10.0"}});
         let expected = "plugins:\n- parameters:\n    deciders:\n      prefill: d\n  type: disagg-profile-handler\n\
                         schedulingProfiles:\n- name: default\n  plugins:\n  - pluginRef: disagg-profile-handler\n";
-        let text = text_of(&json!({"router": {"scheduler": scheduler}}), &Value::Null);
-        assert_eq!(text, Ok(Some(expected.to_owned())));
+        let args = configured(&json!({"router": {"scheduler": scheduler}}), json!({}));
+        assert_eq!(args, Ok(json!(["--config-text", expected])));
     }
 
     #[test]
-    fn a_scheduler_that_brings_one_along_gets_none() {
-        for args in [json!(["--config-file", "/x"]), json!(["-configText=x"])] {
-            assert_eq!(text_of(&json!({}), &json!({"args": args})), Ok(None));
+    fn a_scheduler_that_brings_one_along_gets_no_other() {
+        for args in [json!(["--config-file", "/x"]), json!(["-configText=x"]), json!(["--config-text", "x"])] {
+            assert_eq!(configured(&json!({}), json!({ "args": args.clone() })), Ok(args));
         }
+        let scheduler = json!({"annotations": {"app.kubernetes.io/version": "0.10.0"}});
+        let spec = json!({"router": {"scheduler": scheduler}});
+        let args = json!(["-configText", "plugins: [{type: pd-profile-handler}]"]);
+        let expected = json!(["-configText", "plugins:\n- type: disagg-profile-handler\n"]);
+        assert_eq!(configured(&spec, json!({ "args": args })), Ok(expected));
+        let args = json!(["--config-file", "/x", "--model-server-metrics-scheme=https"]);
+        assert_eq!(configured(&spec, json!({ "args": args })), Err(Fault::Flags));
     }
 
     #[test]
     fn a_text_must_be_a_mapping() {
         let spec = |inline: &str| json!({"router": {"scheduler": {"config": {"inline": inline}}}});
-        assert_eq!(text_of(&spec("a: 1"), &Value::Null), Ok(Some("a: 1\n".to_owned())));
-        assert_eq!(text_of(&spec("- 1"), &Value::Null), Err("it must be a mapping".to_owned()));
+        assert_eq!(configured(&spec("a: 1"), json!({})), Ok(json!(["--config-text", "a: 1\n"])));
+        assert_eq!(configured(&spec("- 1"), json!({})), Err(Fault::Config("it must be a mapping".to_owned())));
     }
 }

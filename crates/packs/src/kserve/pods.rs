@@ -54,6 +54,16 @@ pub(super) fn add_named(value: &mut Value, field: &str, item: Value) {
     }
 }
 
+/// Sets a variable, in the place of one of its name.
+pub(super) fn set_env(container: &mut Value, name: &str, value: &str) {
+    let variables = list(container, "env");
+    let variable = json!({"name": name, "value": value});
+    match variables.iter_mut().find(|other| other["name"] == name) {
+        Some(other) => *other = variable,
+        None => variables.push(variable),
+    }
+}
+
 /// Adds variables that are not there yet; those that are win.
 pub(super) fn add_env(container: &mut Value, variables: impl IntoIterator<Item = Value>) {
     variables.into_iter().for_each(|variable| add_named(container, "env", variable));
@@ -61,8 +71,14 @@ pub(super) fn add_env(container: &mut Value, variables: impl IntoIterator<Item =
 
 /// Adds a mount to the main container, unless something is mounted there.
 pub(super) fn add_mount(pod: &mut Value, mount: Value) {
-    let Some(main) = container(pod, MAIN) else { return };
-    let mounts = list(main, "volumeMounts");
+    if let Some(main) = container(pod, MAIN) {
+        mount_into(main, mount);
+    }
+}
+
+/// Adds a mount to a container, unless something is mounted there.
+pub(super) fn mount_into(container: &mut Value, mount: Value) {
+    let mounts = list(container, "volumeMounts");
     if !mounts.iter().any(|other| other["mountPath"] == mount["mountPath"]) {
         mounts.push(mount);
     }

@@ -3,10 +3,13 @@
 use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
-use super::types::{Scaling, Wva};
+use super::types::{Scaling, Texts, Wva};
 use super::values::Unit;
-use super::workload::{Part, main_labels};
+use super::workload::{self, Part};
 use crate::json::{said, without_nulls};
+
+/// The label that names the devices of a workload.
+const ACCELERATOR: &str = "inference.optimization/acceleratorName";
 
 /// Adds the autoscaler of a workload, if it has one.
 pub(super) fn add(
@@ -26,7 +29,7 @@ pub(super) fn add(
             "autoscalers",
             json!({
                 "name": unit.service.child(&format!("-kserve{}-hpa", part.suffix)),
-                "labels": main_labels(unit),
+                "labels": labels(unit, Some(part)),
                 "annotations": annotations(unit, wva),
                 "target": reference,
                 "min": scaling.min(),
@@ -68,13 +71,23 @@ fn add_scaled_object(unit: &mut Unit<'_>, part: &Part<'_>, scaling: &Scaling, re
     for (field, value) in KEDA.into_iter().filter_map(|field| Some((field, keda?.get(field)?))) {
         spec[field] = value.clone();
     }
-    let mut object = json!({"name": name, "labels": main_labels(unit)});
+    let mut object = json!({"name": name, "labels": labels(unit, advised.map(|_| part))});
     if let Some((wva, _)) = advised {
         spec["triggers"] = json!([trigger(unit, &name)]);
         object["annotations"] = annotations(unit, wva);
     }
     object["spec"] = spec;
     unit.add("scaledObjects", object);
+}
+
+/// Returns the labels of an autoscaler. What the variant autoscaler looks after says on which devices it runs.
+fn labels(unit: &Unit<'_>, advised: Option<&Part<'_>>) -> Texts {
+    let mut labels = workload::labels(unit.service, Some("llminferenceservice-workload"));
+    if let Some(part) = advised {
+        let name = part.workload.labels.get(ACCELERATOR).and_then(|name| said(name));
+        labels.insert(ACCELERATOR.to_owned(), name.unwrap_or("unknown").to_owned());
+    }
+    labels
 }
 
 fn mistakes(unit: &Unit<'_>, part: &Part<'_>, scaling: &Scaling) -> Vec<Problem> {
@@ -129,13 +142,11 @@ fn trigger(unit: &Unit<'_>, name: &str) -> Value {
     without_nulls(json!({
         "type": "prometheus",
         "name": "wva-desired-replicas",
-        "metricType": "AverageValue",
         "metadata": without_nulls(json!({
             "serverAddress": prometheus.url,
             "query": query,
             "threshold": "1",
-            "activationThreshold": "0",
-            "unsafeSsl": prometheus.tls_insecure_skip_verify.then_some("true"),
+            "unsafeSsl": prometheus.tls_insecure_skip_verify.to_string(),
             "authModes": said(&prometheus.auth_modes),
         })),
         "authenticationRef": said(&prometheus.trigger_auth_name).map(reference),

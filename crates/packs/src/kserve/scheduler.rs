@@ -56,11 +56,8 @@ fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &T
             add_args(main, ["--ha-enable-leader-election"]);
         }
         let defaults = (!unit.is_legacy).then_some(&unit.builtin.pickers);
-        let text = picker::text(unit.spec, main, unit.tokenizer().as_deref(), defaults).map_err(|reason| {
-            let path = ["spec", "router", "scheduler", "config", "inline"];
-            vec![unit.service.problem(&path, format!("the configuration of the scheduler cannot be used: {reason}"))]
-        })?;
-        add_args(main, text.into_iter().flat_map(|text| ["--config-text".to_owned(), text]));
+        picker::configure(unit.spec, main, unit.tokenizer().as_deref(), defaults)
+            .map_err(|fault| vec![unusable(unit.service, &fault)])?;
         if let Some(tracing) = &unit.spec.tracing {
             tracing::scheduler(main, tracing, unit.service.namespace, unit.service.name);
         }
@@ -75,6 +72,21 @@ fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &T
         "podAnnotations": scheduler.annotations,
         "pod": pod,
     }))
+}
+
+fn unusable(service: &Service<'_>, fault: &picker::Fault) -> Problem {
+    match fault {
+        picker::Fault::Config(reason) => {
+            let path = ["spec", "router", "scheduler", "config", "inline"];
+            service.problem(&path, format!("the configuration of the scheduler cannot be used: {reason}"))
+        }
+        picker::Fault::Flags => {
+            let path = ["spec", "router", "scheduler", "template"];
+            let message = "the command line of the scheduler has flags about metrics that its release does not take, and its \
+                           configuration, which can say the same, is in a file";
+            service.problem(&path, message).hint("write the configuration in spec.router.scheduler.config")
+        }
+    }
 }
 
 fn ports(pod: &Value) -> Vec<Value> {

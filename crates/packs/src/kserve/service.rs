@@ -5,7 +5,7 @@ use gatewright_engine::spec::Document;
 use serde_json::{Map, Value};
 
 use super::types::Texts;
-use super::{merge, names};
+use super::{names, versions};
 use crate::json::texts;
 use crate::problems;
 
@@ -38,7 +38,7 @@ impl<'a> Service<'a> {
     /// Reads a service of either version.
     pub(super) fn read(document: &'a Document, namespace: &'a str) -> Self {
         let root = document.root.to_value();
-        let mut spec = merge::cleaned(&root["spec"]);
+        let mut spec = versions::spec(document);
         if !spec.is_object() {
             spec = Value::Object(Map::new());
         }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::images::Images;
 use super::parameters;
 
 /// The release of KServe that the defaults belong to.
@@ -25,6 +26,8 @@ pub struct Settings {
     pub model_routing: ModelRoutingSettings,
     /// The container that downloads models.
     pub storage_initializer: StorageSettings,
+    /// Images that take the place of those of built-in presets.
+    pub images: Images,
     /// Whether an `InferencePool` is also rendered in its older version, `inference.networking.x-k8s.io/v1alpha2`.
     pub alpha_pool: AlphaPool,
     /// Whether pods wait for the Secret with their certificate where nothing is encrypted.
@@ -60,13 +63,16 @@ pub struct ModelRoutingSettings {
 
 /// The container that downloads models before a server starts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct StorageSettings {
     /// Its image.
     pub image: String,
     /// Its resources.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub resources: Value,
+    /// The user as whom an image with a model and the server beside it run, so that the one may read the files of the
+    /// other; null leaves both as they are.
+    pub uid_modelcar: Option<i64>,
 }
 
 /// Whether there is a pool of the older version.
@@ -115,6 +121,7 @@ impl Default for Settings {
             gateway: GatewaySettings::default(),
             model_routing: ModelRoutingSettings::default(),
             storage_initializer: StorageSettings::default(),
+            images: Images::default(),
             alpha_pool: AlphaPool::Auto,
             certificate_volume: CertificateVolume::Optional,
             prometheus: PrometheusSettings::default(),
@@ -140,6 +147,6 @@ impl Default for StorageSettings {
     fn default() -> Self {
         let resources =
             json!({"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
-        Self { image: format!("kserve/storage-initializer:{RELEASE}"), resources }
+        Self { image: format!("kserve/storage-initializer:{RELEASE}"), resources, uid_modelcar: Some(1010) }
     }
 }

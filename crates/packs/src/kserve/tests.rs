@@ -176,3 +176,147 @@ fn routes_and_pools_are_of_one_version() {
     assert_eq!(group(&Value::Null), (1, json!("inference.networking.k8s.io")));
     assert_eq!(group(&json!({"alphaPool": "always"})), (2, json!("inference.networking.x-k8s.io")));
 }
+
+/// The pod of the Deployment with the servers.
+fn server_pod(rendering: &Rendering) -> &Value {
+    &found(rendering, "Deployment", "llama-kserve")["spec"]["template"]["spec"]
+}
+
+fn initializers(pod: &Value) -> Vec<&Value> {
+    let containers = pod["initContainers"].as_array().into_iter().flatten();
+    containers.filter(|it| it["name"] == "storage-initializer").collect()
+}
+
+#[test]
+fn what_a_template_says_of_the_download_is_merged_with_it() {
+    let own = json!({"name": "storage-initializer", "args": ["x"], "env": [{"name": "A", "value": "1"}],
+                     "resources": {"limits": {"memory": "9Gi"}}});
+    let mut spec = managed();
+    spec["template"] =
+        json!({"initContainers": [own, {"name": "first", "image": "i"}], "containers": [{"name": "main"}]});
+    let rendering = |uri: &str, spec: &Value| {
+        let mut spec = spec.clone();
+        spec["model"]["uri"] = uri.into();
+        rendered(&json!({"parameters": {"huggingFaceToken": {"secret": "hub"}}}), &[service(&spec)], false)
+    };
+    let downloaded = rendering("hf://a/b", &spec);
+    let found = initializers(server_pod(&downloaded));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["args"], json!(["hf://a/b", "/mnt/models"]));
+    assert_eq!(found[0]["resources"]["limits"], json!({"cpu": "1", "memory": "9Gi"}));
+    let token = json!({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "HF_TOKEN"}}});
+    assert_eq!((&found[0]["env"][0]["name"], &found[0]["env"][1]), (&json!("A"), &token));
+    assert_eq!(server_pod(&downloaded)["initContainers"][0]["name"], "first");
+    // Without a download there is nothing to say of it.
+    assert_eq!(initializers(server_pod(&rendering("pvc://weights", &spec))), [&Value::Null; 0]);
+    spec["storageInitializer"] = json!({"enabled": false});
+    assert_eq!(initializers(server_pod(&rendering("hf://a/b", &spec))), [&Value::Null; 0]);
+}
+
+#[test]
+fn an_encrypted_model_is_decrypted_where_it_is_loaded() {
+    let confidential = json!({"enabled": true, "resourceId": "kbs:///a/b/c"});
+    let spec = json!({"model": {"uri": "s3://a/b", "confidential": confidential}});
+    let rendering = rendered(&Value::Null, &[service(&spec)], false);
+    let expected = json!([{"name": "CONFIDENTIAL_ENABLED", "value": "true"},
+                          {"name": "CONFIDENTIAL_RESOURCE_ID", "value": "kbs:///a/b/c"}]);
+    assert_eq!(initializers(server_pod(&rendering))[0]["env"], expected);
+}
+
+#[test]
+fn an_image_with_a_model_runs_as_the_user_of_its_server() {
+    let users = |settings: &Value| {
+        let rendering = rendered(settings, &[service(&json!({"model": {"uri": "oci://a/b:1"}}))], false);
+        let containers = server_pod(&rendering)["containers"].as_array().expect("containers").clone();
+        containers.iter().map(|it| it["securityContext"]["runAsUser"].clone()).collect::<Vec<Value>>()
+    };
+    assert_eq!(users(&Value::Null), [1010, 1010]);
+    assert_eq!(users(&json!({"storageInitializer": {"uidModelcar": null}})), [Value::Null, Value::Null]);
+    let native = rendered(&Value::Null, &[service(&json!({"model": {"uri": "oci+native://a/b:1"}}))], false);
+    let volumes = server_pod(&native)["volumes"].as_array().expect("volumes");
+    assert_eq!(volumes.last().expect("one")["name"], "mnt-models");
+}
+
+#[test]
+fn a_pool_is_written_in_the_words_of_the_version_of_its_service() {
+    let mut spec = managed();
+    spec["router"]["scheduler"]["pool"] = json!({"spec": {"targetPortNumber": 8000, "extensionRef": {"name": "own"}}});
+    let mut older = service(&spec);
+    older["apiVersion"] = "serving.kserve.io/v1alpha1".into();
+    let rendering = rendered(&Value::Null, &[older], false);
+    let pool = &found(&rendering, "InferencePool", "llama-inference-pool")["spec"];
+    assert_eq!((&pool["endpointPickerRef"]["name"], &pool["extensionRef"]), (&json!("own"), &Value::Null));
+    found(&rendering, "Service", "own");
+    let refused = rendered(&Value::Null, &[service(&spec)], false);
+    let said = "targetPortNumber is a field of pools in serving.kserve.io/v1alpha1";
+    assert!(refused.problems[0].message.starts_with(said), "{:?}", refused.problems);
+}
+
+#[test]
+fn annotations_of_pods_are_on_their_service() {
+    let mut spec = managed();
+    spec["annotations"] = json!({"prometheus.io/scrape": "true"});
+    let rendering = rendered(&Value::Null, &[service(&spec)], false);
+    let metadata = &found(&rendering, "Service", "llama-kserve-workload-svc")["metadata"];
+    assert_eq!(metadata["annotations"]["prometheus.io/scrape"], "true");
+    let routing = &metadata["annotations"]["serving.kserve.io/model-based-routing-enabled"];
+    assert_eq!(routing, &Value::Null);
+}
+
+#[test]
+fn autoscalers_name_the_devices_that_the_variant_autoscaler_asks_for() {
+    let spec = json!({"model": {"uri": "pvc://weights"}, "labels": {"team": "a"},
+                      "scaling": {"maxReplicas": 2, "wva": {"keda": {}}}});
+    let settings = json!({"prometheus": {"url": "http://prometheus"}});
+    let rendering = rendered(&settings, &[service(&spec)], false);
+    let object = found(&rendering, "ScaledObject", "llama-kserve-keda");
+    let labels = &object["metadata"]["labels"];
+    assert_eq!((&labels["inference.optimization/acceleratorName"], &labels["team"]), (&json!("unknown"), &Value::Null));
+    let trigger = &object["spec"]["triggers"][0];
+    assert_eq!((&trigger["metadata"]["unsafeSsl"], &trigger["metricType"]), (&json!("false"), &Value::Null));
+}
+
+#[test]
+fn servers_over_several_nodes_behind_a_sidecar_have_the_account_of_one_node_too() {
+    let worker = json!({"containers": [{"name": "main"}]});
+    let parallelism = json!({"data": 2, "dataLocal": 1});
+    let spec = json!({"model": {"uri": "pvc://weights"}, "worker": worker, "parallelism": parallelism, "prefill": {}});
+    let rendering = rendered(&Value::Null, &[service(&spec)], false);
+    for name in ["llama-kserve-mn", "llama-kserve"] {
+        found(&rendering, "ServiceAccount", name);
+        found(&rendering, "Role", &format!("{name}-role"));
+    }
+}
+
+/// A preset of the source.
+fn preset(namespace: &str, name: &str, spec: &Value) -> Value {
+    let metadata = json!({"name": name, "namespace": namespace});
+    json!({"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceServiceConfig", "metadata": metadata, "spec": spec})
+}
+
+#[test]
+fn a_preset_that_names_only_an_image_is_laid_over_the_one_below() {
+    let template = |container: Value| json!({"router": {"scheduler": {"template": {"containers": [container]}}}});
+    let main = |documents: &[Value], settings: &Value| {
+        let all = [&[service(&managed())], documents].concat();
+        let rendering = rendered(settings, &all, false);
+        let pod = &found(&rendering, "Deployment", "llama-kserve-router-scheduler")["spec"]["template"]["spec"];
+        pod["containers"][0].clone()
+    };
+    let name = "kserve-config-llm-scheduler";
+    let own = preset("models", name, &template(json!({"name": "main", "image": "own:1"})));
+    let found = main(&[own.clone()], &Value::Null);
+    assert_eq!(
+        (&found["image"], &found["command"][0], &found["ports"][0]["name"]),
+        (&json!("own:1"), &json!("/app/epp"), &json!("grpc"))
+    );
+    let whole =
+        json!({"name": "main", "image": "whole:1", "command": ["/x"], "ports": [{"name": "grpc", "containerPort": 1}]});
+    let system = preset("kserve", name, &template(whole));
+    let found = main(&[own, system.clone()], &Value::Null);
+    assert_eq!((&found["image"], &found["command"]), (&json!("own:1"), &json!(["/x"])));
+    // Images of the settings are for what is built in.
+    let settings = json!({"images": {"scheduler": "mirror:1"}});
+    assert_eq!(main(&[], &settings)["image"], "mirror:1");
+    assert_eq!(main(&[system], &settings)["image"], "whole:1");
+}

@@ -72,7 +72,7 @@ pub(super) struct Model {
     /// Of v1alpha1.
     criticality: Option<String>,
     pub(super) lora: Option<Lora>,
-    confidential: Option<Confidential>,
+    pub(super) confidential: Option<Confidential>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -95,10 +95,10 @@ pub(super) struct Adapter {
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Confidential {
+pub(super) struct Confidential {
     #[schemars(required)]
     enabled: Option<bool>,
-    resource_id: Option<String>,
+    pub(super) resource_id: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -281,6 +281,11 @@ impl Spec {
     /// Returns the address of the model, if there is one.
     pub(super) fn uri(&self) -> Option<&str> {
         self.model.as_ref()?.uri.as_deref()
+    }
+
+    /// Returns what is said of a model that is encrypted, if it is.
+    pub(super) fn confidential(&self) -> Option<&Confidential> {
+        self.model.as_ref()?.confidential.as_ref().filter(|confidential| confidential.enabled == Some(true))
     }
 
     pub(super) fn adapters(&self) -> &[Adapter] {

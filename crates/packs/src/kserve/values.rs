@@ -6,6 +6,7 @@ use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
 use super::configs::Builtin;
+use super::parameters::Token;
 use super::pods::{containers, list_items};
 use super::quantity::make_canonical;
 use super::route::{self, ALPHA_GROUP};
@@ -13,7 +14,7 @@ use super::service::Service;
 use super::settings::Settings;
 use super::storage::{self, MODEL_PATH, Model};
 use super::tls::{self, Certificates};
-use super::types::Spec;
+use super::types::{Adapter, Spec};
 use super::workload::{self, Load};
 use super::{devices, lora, scheduler};
 use crate::problems::warning;
@@ -26,6 +27,8 @@ pub(super) struct Unit<'a> {
     pub(super) settings: &'a Settings,
     pub(super) builtin: &'a Builtin,
     pub(super) certificates: &'a Certificates,
+    /// The token with which its model is loaded.
+    pub(super) token: Option<&'a Token>,
     /// Whether its pool is rendered in the older version too.
     pub(super) has_alpha_pool: bool,
     /// Whether its scheduler is that of older releases.
@@ -41,7 +44,8 @@ impl<'a> Unit<'a> {
         certificates: &'a Certificates,
     ) -> Self {
         let families = FAMILIES.iter().map(|&family| (family, Vec::new())).collect();
-        Self { service, spec, settings, builtin, certificates, has_alpha_pool: false, is_legacy: false, families }
+        let (token, has_alpha_pool, is_legacy) = (None, false, false);
+        Self { service, spec, settings, builtin, certificates, token, has_alpha_pool, is_legacy, families }
     }
 
     /// Adds an object.
@@ -54,6 +58,12 @@ impl<'a> Unit<'a> {
         let scheme = if self.certificates.is_on() { "https" } else { "http" };
         let (name, namespace) = (self.service.child("-tokenizer"), self.service.namespace);
         self.spec.tokenizer().map(|_| format!("{scheme}://{name}.{namespace}.svc.cluster.local:8000"))
+    }
+
+    /// Returns the model as it goes into a pod.
+    pub(super) fn model<'b>(&'b self, uri: &'b str, adapters: &'b [Adapter]) -> Model<'b> {
+        let (initializer, confidential) = (&self.settings.storage_initializer, self.spec.confidential());
+        Model { uri, adapters, initializer, confidential, token: self.token }
     }
 
     /// Makes all objects, and returns them as the values of templates, with warnings.
@@ -90,15 +100,20 @@ impl<'a> Unit<'a> {
         selector.insert("kserve.io/component".to_owned(), "workload".to_owned());
         let labels = workload::main_labels(self);
         let name = self.service.workload_service();
-        let fields =
-            json!({"name": name, "labels": labels, "selector": selector, "type": "ClusterIP", "ports": [port]});
-        self.add("services", fields);
+        let annotations = workload::own_annotations(&self.spec.workload);
+        self.add(
+            "services",
+            json!({
+                "name": name, "labels": labels, "annotations": annotations, "selector": selector, "type": "ClusterIP",
+                "ports": [port],
+            }),
+        );
     }
 
     fn add_tokenizer(&mut self) -> Result<(), Vec<Problem>> {
         let Some(mut pod) = self.spec.tokenizer().cloned() else { return Ok(()) };
         if let Some(uri) = self.spec.uri() {
-            let model = Model { uri, adapters: &[], initializer: &self.settings.storage_initializer };
+            let model = self.model(uri, &[]);
             storage::attach(&mut pod, &format!("{MODEL_PATH}/base"), &model)
                 .map_err(|message| vec![self.service.problem(&["spec", "model", "uri"], message)])?;
         }

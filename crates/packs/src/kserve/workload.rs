@@ -9,7 +9,7 @@ use super::pods::{MAIN, add_env, container, containers, prefixed};
 use super::route::MODEL_ROUTING;
 use super::scaling;
 use super::service::Service;
-use super::storage::{self, MODEL_PATH, Model};
+use super::storage::{self, MODEL_PATH};
 use super::types::{Adapter, Parallelism, Scheduler, Texts, Workload};
 use super::values::Unit;
 use super::{cache, devices, tracing};
@@ -55,7 +55,6 @@ pub(super) fn labels(service: &Service<'_>, component: Option<&str>) -> Texts {
 
 /// Returns the labels of what belongs to the main workload.
 pub(super) fn main_labels(unit: &Unit<'_>) -> Texts {
-    // Among those of the user may be the one by which the variant autoscaler tells accelerators apart.
     layered([&labels(unit.service, Some("llminferenceservice-workload")), &unit.spec.workload.labels])
 }
 
@@ -144,9 +143,19 @@ fn set(unit: &mut Unit<'_>, part: &Part<'_>, worker: &Value, load: &Load<'_>) ->
     }
     if needs_role {
         add_role(unit, "-kserve-mn", &plain, &account, "sidecar");
+        add_lone_role(unit, leader);
     }
     unit.add("sets", object);
     scaling::add(unit, part, ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"), &name)
+}
+
+/// Adds the account and rights that the pods would have on one node: KServe makes them wherever a template has the
+/// sidecar, and an adoption leaves nothing behind.
+fn add_lone_role(unit: &mut Unit<'_>, template: Option<&Value>) {
+    let labels = labels(unit.service, Some("llminferenceservice-workload"));
+    let named = template.and_then(|template| template["serviceAccountName"].as_str());
+    let account = account(unit, named, &unit.service.child("-kserve"), &labels);
+    add_role(unit, "-kserve", &labels, &account, "sidecar");
 }
 
 /// Labels by which pools and schedulers find pods.
@@ -157,9 +166,14 @@ fn workload_labels(role: &str) -> Texts {
 }
 
 fn pod_annotations(annotations: &Texts, workload: &Workload) -> Texts {
-    let mut all = layered([annotations, &workload.annotations]);
-    all.remove(MODEL_ROUTING);
-    all
+    layered([annotations, &own_annotations(workload)])
+}
+
+/// Returns the annotations that a service gives a workload.
+pub(super) fn own_annotations(workload: &Workload) -> Texts {
+    let mut own = workload.annotations.clone();
+    own.remove(MODEL_ROUTING);
+    own
 }
 
 /// Returns the number of pods that make one server.
@@ -201,10 +215,11 @@ fn pod(unit: &Unit<'_>, part: &Part<'_>, template: Option<&Value>, load: &Load<'
     };
     name_pool(unit, &mut pod);
     if spec.storage_initializer.as_ref().and_then(|initializer| initializer.enabled) != Some(false) {
-        let uri = spec.uri().unwrap_or_default();
-        let model = Model { uri, adapters: load.adapters, initializer: &unit.settings.storage_initializer };
+        let model = unit.model(spec.uri().unwrap_or_default(), load.adapters);
         storage::attach(&mut pod, MODEL_PATH, &model)
             .map_err(|message| vec![service.problem(&["spec", "model", "uri"], message)])?;
+    } else {
+        storage::without_initializer(&mut pod);
     }
     lora::attach(&mut pod, load.adapters, spec, service.namespace);
     if let Some(offloading) = &part.workload.kv_cache_offloading {
