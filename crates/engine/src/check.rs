@@ -105,6 +105,7 @@ impl<'a> Walk<'a> {
             match (rule.properties.get(key), &rule.additional) {
                 // In Kubernetes an explicit null is the same as nothing at all.
                 (Some(_), _) if field.node.content == Content::Null => {}
+                (None, Additional::Obeying(_)) if self.schema.takes_nulls && field.node.content == Content::Null => {}
                 (Some(below), _) => self.value(&field.node, below, path),
                 (None, Additional::Obeying(below)) => self.value(&field.node, below, path),
                 (None, Additional::Free) => {}

@@ -2,7 +2,8 @@
 //!
 //! Which rule holds where is data (a [`Table`], read from the file of a pack), so that another parameter kind is
 //! another table and not other code. Without a rule, mappings merge field by field and everything else is replaced by
-//! the higher layer. An explicit `null` says nothing: it leaves what the lower layers said.
+//! the higher layer. An explicit `null` says nothing: it leaves what the lower layers said, unless the table is one by
+//! which it takes that away, as in Helm's values.
 //!
 //! Inputs are never changed; every value of the result knows its [`origin::Origin`].
 
@@ -14,6 +15,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use origin::{Layer, Merged, MergedContent};
+
+use crate::yaml::{Content, Node};
 
 /// The rule by which two layers of one field become one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -49,6 +52,8 @@ pub enum Rule {
 pub struct Table {
     rule: Rule,
     below: BTreeMap<String, Self>,
+    /// Whether a null takes away what lower layers said.
+    deletes: bool,
 }
 
 /// One line of a table: a path such as `kube.podTemplate.tolerations`, and its rule.
@@ -75,6 +80,12 @@ impl Table {
         table
     }
 
+    /// Sets whether a null takes away what lower layers said.
+    #[must_use]
+    pub fn deleting(self, deletes: bool) -> Self {
+        Self { deletes, ..self }
+    }
+
     /// Tells whether the items of a list go behind those of the layers below it.
     pub(crate) fn appends<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> bool {
         let at = path.into_iter().try_fold(self, |table, field| table.below.get(field));
@@ -91,7 +102,24 @@ pub fn merge(layers: &[Layer<'_>], table: &Table) -> Merged {
 
 /// Merges layers over something that is merged already.
 pub fn merge_over(lowest: Merged, layers: &[Layer<'_>], table: &Table) -> Merged {
-    layers.iter().fold(lowest, |merged, layer| over(merged, Merged::of(layer), table))
+    layers.iter().fold(lowest, |mut merged, layer| {
+        if table.deletes {
+            delete(&mut merged, layer.node);
+        }
+        over(merged, Merged::of(layer), table)
+    })
+}
+
+/// Takes away the fields that are null in a layer.
+fn delete(lower: &mut Merged, layer: &Node) {
+    let MergedContent::Map(fields) = &mut lower.content else { return };
+    for (key, field) in layer.fields() {
+        if field.node.content == Content::Null {
+            fields.remove(key);
+        } else if let Some(below) = fields.get_mut(key) {
+            delete(below, &field.node);
+        }
+    }
 }
 
 /// Puts one value over another.

@@ -38,7 +38,7 @@ use crate::spec::overlay::Bound;
 use crate::spec::{Document, GATEWAY_API, Kind, Kinds, Sense, Specs};
 use crate::tree::files::FilesError;
 use crate::yaml::{self, Node, YamlError};
-use manifest::{Claim, Generated, Manifest, ParameterKind};
+use manifest::{Claim, Generated, Manifest, Nulls, ParameterKind};
 use overrides::Override;
 pub use side_by_side::Packs;
 
@@ -246,7 +246,9 @@ impl Pack {
         generator: Arc<dyn ValuesGenerator>,
     ) -> Result<Self, PackError> {
         let manifest = Manifest::read(files)?;
-        let (kind, table) = (manifest.parameters.clone(), Table::new(&manifest.merge));
+        let deletes = manifest.nulls == Nulls::Delete;
+        let (kind, table) = (manifest.parameters.clone(), Table::new(&manifest.merge).deleting(deletes));
+        let schema = schema.taking_nulls(deletes);
         let own = Parameters { kind, schema, sense: None, table, generator, post_processor: None };
         let claimed = manifest.claims.iter().chain(&manifest.reads);
         let claimed = claimed.map(|claim| Ok((claim.clone(), claim.read_schema(files)?)));

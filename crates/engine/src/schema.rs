@@ -16,6 +16,8 @@ use serde_json::Value;
 pub struct Schema {
     root: Rule,
     definitions: BTreeMap<String, Rule>,
+    /// Whether every field may be null, because that takes away what lower layers said.
+    pub(crate) takes_nulls: bool,
 }
 
 /// The rule that a value must obey. Empty means anything.
@@ -112,7 +114,7 @@ impl Schema {
         let definitions = schema.get("$defs").or_else(|| schema.get("definitions")).and_then(Value::as_object);
         let definitions =
             definitions.into_iter().flatten().map(|(name, schema)| Ok((name.clone(), definition(name, schema)?)));
-        let schema = Self { root: rule(schema)?, definitions: definitions.collect::<Result<_, _>>()? };
+        let schema = Self { root: rule(schema)?, definitions: definitions.collect::<Result<_, _>>()?, takes_nulls: false };
         schema.check_references(&schema.root)?;
         for definition in schema.definitions.values() {
             schema.check_references(definition)?;
@@ -131,7 +133,14 @@ impl Schema {
 
     /// Returns the schema that everything obeys.
     pub fn anything() -> Self {
-        Self { root: Rule { additional: Additional::Free, ..Rule::default() }, definitions: BTreeMap::new() }
+        let root = Rule { additional: Additional::Free, ..Rule::default() };
+        Self { root, definitions: BTreeMap::new(), takes_nulls: false }
+    }
+
+    /// Sets whether every field may be null.
+    #[must_use]
+    pub(crate) fn taking_nulls(self, takes_nulls: bool) -> Self {
+        Self { takes_nulls, ..self }
     }
 
     /// Makes the schema of a Rust type, as it is *read* (so that what has a default is not required).

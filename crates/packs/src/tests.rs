@@ -3,6 +3,7 @@
 mod bugs;
 mod defaults;
 mod explain;
+mod nulls;
 
 use gatewright_engine::pack::Packs;
 use gatewright_engine::tree::Tree;

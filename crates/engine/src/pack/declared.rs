@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::manifest::Manifest;
 use super::{Pack, PackError, Provision, Subject, ValuesGenerator, document};
-use crate::merge::origin::{Layer, LayerName, Merged};
+use crate::merge::origin::{Layer, LayerName, Merged, MergedContent};
 use crate::problem::Problem;
 use crate::render::Renderer;
 use crate::schema::Schema;
@@ -20,7 +20,7 @@ use crate::tree::files;
 use crate::yaml::Node;
 
 /// The names that templates see beside the values that the pack computes.
-pub const SCOPE: [&str; 6] = ["gateway", "name", "namespace", "params", "resource", "settings"];
+pub const SCOPE: [&str; 7] = ["gateway", "name", "namespace", "params", "resource", "said", "settings"];
 
 impl Pack {
     /// Reads a declarative pack from a folder; `settings` as for [`Pack::declared`].
@@ -114,9 +114,25 @@ fn scope(subject: &Subject<'_>, parameters: &Merged, settings: &Value) -> Value 
         "namespace": subject.namespace,
         "resource": resource,
         "params": params,
+        "said": said(parameters).unwrap_or_else(|| json!({})),
         "settings": settings,
         "gateway": subject.is_gateway().then(|| gateway(subject)),
     })
+}
+
+/// Returns the parameters without what the defaults of the pack alone say.
+fn said(parameters: &Merged) -> Option<Value> {
+    match &parameters.content {
+        MergedContent::Map(fields) => {
+            let fields = fields.iter().filter_map(|(key, below)| Some((key.clone(), said(below)?)));
+            let fields: Map<String, Value> = fields.collect();
+            let is_said = !fields.is_empty() || parameters.origin.layer != LayerName::Builtin;
+            is_said.then_some(Value::Object(fields))
+        }
+        MergedContent::List(_) | MergedContent::Leaf(_) => {
+            (parameters.origin.layer != LayerName::Builtin).then(|| parameters.to_value())
+        }
+    }
 }
 
 /// Returns what all data planes need of a Gateway, listener sets included.

@@ -35,6 +35,9 @@ pub struct Manifest {
     /// The rules by which layers of parameters merge.
     #[serde(default)]
     pub merge: Vec<Line>,
+    /// The meaning of a field of parameters that is null.
+    #[serde(default)]
+    pub nulls: Nulls,
     /// The lowest layer of parameters, a file: of a pack without a generator of its own.
     pub defaults: Option<String>,
     /// Values that are computed, in this order: of a pack without a generator of its own.
@@ -174,6 +177,17 @@ impl From<WrittenTemplate> for Template {
             WrittenTemplate::Conditional { file, when } => Self { file, when },
         }
     }
+}
+
+/// The meaning of a field of parameters that is null.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Nulls {
+    /// The layer says nothing of it.
+    #[default]
+    Nothing,
+    /// It takes away what lower layers said, defaults included, as in the values of a Helm chart.
+    Delete,
 }
 
 /// A condition that must hold for a spec and its merged parameters.

@@ -238,9 +238,15 @@ fn name_source(config: &mut Value, flags: &Flags) {
     }
     for plugin in plugins.iter_mut().filter(|plugin| plugin["type"] == SOURCE_PLUGIN) {
         let parameters = &mut plugin["parameters"];
+        if parameters.is_null() {
+            *parameters = json!({});
+        }
+        // What is no mapping the scheduler refuses, and not this.
+        let Some(parameters) = parameters.as_object_mut() else { continue };
         for (name, value) in &flags.source {
-            if parameters[name].is_null() {
-                parameters[name] = value.clone();
+            let said = parameters.entry(name.clone()).or_insert(Value::Null);
+            if said.is_null() {
+                said.clone_from(value);
             }
         }
     }
