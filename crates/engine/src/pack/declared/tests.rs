@@ -163,7 +163,7 @@ fn a_mistake_in_a_template_says_where_and_what_there_is() {
     for part in [
         "map.yaml:9",
         "params.broken.deep",
-        "in scope are gateway, name, namespace, params, resource, settings, size, title",
+        "in scope are gateway, name, namespace, params, resource, said, settings, size, title",
     ] {
         assert!(problems[0].contains(part), "{part}: {problems:?}");
     }
