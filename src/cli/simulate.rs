@@ -121,7 +121,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let settings = Settings { world: args.world(), faults, limit: args.limit.0, change, tell };
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).thread_stack_size(STACK).build();
     let runtime = runtime.map_err(|error| Failure::of(&error))?;
-    let outcome = until_signal(runtime, async { Ok(simulation::run(config, settings).await?) })?;
+    let outcome = until_signal(runtime, async { Ok(Box::pin(simulation::run(config, settings)).await?) })?;
     match args.format {
         Format::Json => print_json(&outcome),
         Format::Text => print(&text::write(&outcome)),

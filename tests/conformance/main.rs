@@ -66,13 +66,17 @@ fn run(suite: &Suite, words: &[String]) -> bool {
         all.add(suite, &stem, &verdict);
     }
     if tallies.len() > 1 {
-        tallies.iter().for_each(|(folder, tally)| say(&format!("{}{folder}: {tally}", suite.name)));
+        for (folder, tally) in &tallies {
+            say(&format!("{}{folder}: {tally}", suite.name));
+        }
     }
     if !tallies.is_empty() {
         say(&format!("{}: {all}", suite.name));
     }
     let exceeded = all.exceeded(suite);
-    exceeded.iter().for_each(|line| say(&format!("{}: {line}", suite.name)));
+    for line in &exceeded {
+        say(&format!("{}: {line}", suite.name));
+    }
     let is_stale = words.is_empty() && says_stale(suite, &used);
     all.different == 0 && exceeded.is_empty() && !is_stale
 }

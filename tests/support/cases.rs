@@ -195,7 +195,7 @@ impl Suite {
         let suite: Self = serde_json::from_value(document)
             .unwrap_or_else(|error| die(&file.display().to_string(), &error.to_string()));
         let folders = roots.iter().map(|root| root.join(&name)).filter(|folder| folder.is_dir()).collect();
-        Self { folders, name, ..suite }
+        Self { name, folders, ..suite }
     }
 
     /// Returns the folders of its cases, however deep, in the order of their names.
@@ -216,7 +216,9 @@ impl Suite {
         let expected: Option<Vec<Value>> = (!refused).then(|| read_values(&folder.join(&files.output)));
         let mut settings = self.settings.clone();
         if !files.settings.is_empty() {
-            read_values(&folder.join(&files.settings)).iter().for_each(|above| put_over(&mut settings, above));
+            for above in &read_values(&folder.join(&files.settings)) {
+                put_over(&mut settings, above);
+            }
         }
         let settings = self.settings_of(stem, folder, settings, expected.as_deref().unwrap_or_default());
         let name = || format!("{}/{stem}", self.name);

@@ -114,7 +114,8 @@ impl Schema {
         let definitions = schema.get("$defs").or_else(|| schema.get("definitions")).and_then(Value::as_object);
         let definitions =
             definitions.into_iter().flatten().map(|(name, schema)| Ok((name.clone(), definition(name, schema)?)));
-        let schema = Self { root: rule(schema)?, definitions: definitions.collect::<Result<_, _>>()?, takes_nulls: false };
+        let schema =
+            Self { root: rule(schema)?, definitions: definitions.collect::<Result<_, _>>()?, takes_nulls: false };
         schema.check_references(&schema.root)?;
         for definition in schema.definitions.values() {
             schema.check_references(definition)?;

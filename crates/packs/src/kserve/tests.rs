@@ -305,7 +305,7 @@ fn a_preset_that_names_only_an_image_is_laid_over_the_one_below() {
     };
     let name = "kserve-config-llm-scheduler";
     let own = preset("models", name, &template(json!({"name": "main", "image": "own:1"})));
-    let found = main(&[own.clone()], &Value::Null);
+    let found = main(std::slice::from_ref(&own), &Value::Null);
     assert_eq!(
         (&found["image"], &found["command"][0], &found["ports"][0]["name"]),
         (&json!("own:1"), &json!("/app/epp"), &json!("grpc"))

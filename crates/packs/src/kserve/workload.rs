@@ -214,12 +214,12 @@ fn pod(unit: &Unit<'_>, part: &Part<'_>, template: Option<&Value>, load: &Load<'
         return Err(vec![service.problem(part.path, message)]);
     };
     name_pool(unit, &mut pod);
-    if spec.storage_initializer.as_ref().and_then(|initializer| initializer.enabled) != Some(false) {
+    if spec.storage_initializer.as_ref().and_then(|initializer| initializer.enabled) == Some(false) {
+        storage::without_initializer(&mut pod);
+    } else {
         let model = unit.model(spec.uri().unwrap_or_default(), load.adapters);
         storage::attach(&mut pod, MODEL_PATH, &model)
             .map_err(|message| vec![service.problem(&["spec", "model", "uri"], message)])?;
-    } else {
-        storage::without_initializer(&mut pod);
     }
     lora::attach(&mut pod, load.adapters, spec, service.namespace);
     if let Some(offloading) = &part.workload.kv_cache_offloading {
