@@ -82,6 +82,7 @@ pub(crate) struct Slow {
 
 /// The plan for all clusters.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Planned {
     pub(crate) took: f64,
     pub(crate) cpu: f64,
