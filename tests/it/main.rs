@@ -37,6 +37,7 @@ mod envoy;
 mod errors;
 mod explain;
 mod faults;
+mod flags;
 mod fleet;
 mod gates;
 mod generate;

@@ -263,6 +263,12 @@ impl Suite {
         Packs::new(vec![pack.with_settings("settings", layer.unwrap_or_else(|| Node::of_value(&json!({}))))])
     }
 
+    /// Returns what a person wrote for a case: its input, and the documents that it names and that are not beside it.
+    pub(crate) fn written(&self, stem: &str, folder: &Path) -> String {
+        let documents = self.exceptions_of(stem).flat_map(|exception| &exception.documents);
+        documents.map(ToString::to_string).chain([self.input(folder)]).collect()
+    }
+
     fn input(&self, folder: &Path) -> String {
         let file = folder.join(self.files_of(folder).input);
         let Some(parameters) = self.values.as_ref().filter(|_| !Self::has_input(folder)) else { return read(&file) };
