@@ -34,7 +34,7 @@ fn definition(group: &str, plural: &str, kind: &str, versions: &[&str]) -> Value
 }
 
 /// Installs what graphs need; the tests here share a server, and each may be the first.
-fn install(server: &ApiServer) {
+pub(crate) fn install(server: &ApiServer) {
     let both = ["v1alpha1", "v1beta1"];
     let kinds = [
         ("nvidia.com", "dynamographdeployments", "DynamoGraphDeployment", both.as_slice()),

@@ -9,7 +9,7 @@ use crate::golden;
 use crate::program::Desk;
 
 /// Kinds that services come with: file below `crds`, group, version, plural, kind, scope. Some are in no file.
-const KINDS: [[&str; 6]; 8] = [
+pub(crate) const KINDS: [[&str; 6]; 8] = [
     [
         "inference/inference.networking.k8s.io_inferencepools.yaml",
         "inference.networking.k8s.io",

@@ -45,6 +45,7 @@ mod golden;
 mod guards;
 mod health;
 mod hosts;
+mod inference_examples;
 mod intruders;
 mod inventory;
 mod kgateway;
