@@ -9,6 +9,7 @@ pub mod gateway;
 mod ignored;
 pub(crate) mod known;
 pub mod listener_set;
+mod metadata;
 pub mod overlay;
 mod room;
 pub(crate) mod tables;
@@ -471,5 +472,9 @@ pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
     if let Some(sense) = kind.sense.filter(|_| mistakes.is_empty()) {
         mistakes = sense(&document.root);
     }
+    let is_new = |it: &check::Mistake| mistakes.iter().all(|mistake| mistake.position != it.position);
+    let found: Vec<check::Mistake> = metadata::check(&document.root).into_iter().filter(is_new).collect();
+    mistakes.extend(found);
+    mistakes.sort_by_key(|mistake| mistake.position);
     document.problems(mistakes)
 }

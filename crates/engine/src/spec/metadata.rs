@@ -1,0 +1,161 @@
+//! Names, namespaces, labels and annotations as an API server takes them.
+//!
+//! No definition of a kind says this: every API server checks it of every object, by Kubernetes' own rules for names
+//! (RFC 1123) and for keys of labels.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::check::Mistake;
+use crate::yaml::{Content, Field, Node};
+
+/// A part of a name between two dots; a namespace is one.
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+
+/// The bytes of all annotations of an object together.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
+static NAMESPACE: LazyLock<Regex> = LazyLock::new(|| sound(&format!("^{LABEL}$")));
+static NAME: LazyLock<Regex> = LazyLock::new(|| sound(&format!(r"^{LABEL}(\.{LABEL})*$")));
+static KEY: LazyLock<Regex> = LazyLock::new(|| sound("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"));
+
+fn sound(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the expression is sound; a test uses it")
+}
+
+/// Returns what an API server would refuse of the metadata of a document.
+pub(super) fn check(root: &Node) -> Vec<Mistake> {
+    let mut found = Vec::new();
+    let text = |field: &str| root.at(["metadata", field]).and_then(|node| Some((node, node.as_str()?)));
+    if let Some((node, name)) = text("name").filter(|(_, name)| !is(&NAME, name, 253)) {
+        let rule = "must be up to 253 lower-case letters, digits, dashes and dots, each part beginning and ending with a letter or digit";
+        found.push(mistake(node, format!("metadata.name is {name:?}, but {rule}"), likely(name)));
+    }
+    if let Some((node, name)) = text("namespace").filter(|(_, name)| !name.is_empty() && !is(&NAMESPACE, name, 63)) {
+        let rule =
+            "must be up to 63 lower-case letters, digits and dashes, beginning and ending with a letter or digit";
+        found.push(mistake(node, format!("metadata.namespace is {name:?}, but {rule}"), likely(name)));
+    }
+    let labels = root.at(["metadata", "labels"]);
+    let annotations = root.at(["metadata", "annotations"]);
+    found.extend(labels.into_iter().flat_map(Node::fields).filter_map(|(key, field)| label(key, field)));
+    found.extend(annotations.into_iter().flat_map(Node::fields).filter_map(|(key, field)| annotation(key, field)));
+    if let Some(node) = annotations {
+        let bytes: usize = node.fields().map(|(key, field)| key.len() + field.node.as_str().map_or(0, str::len)).sum();
+        let is_large = bytes > MAX_ANNOTATIONS;
+        found.extend(
+            is_large.then(|| mistake(node, "metadata.annotations have more than 256 KiB together".to_owned(), None)),
+        );
+    }
+    found
+}
+
+fn is(pattern: &Regex, text: &str, longest: usize) -> bool {
+    text.len() <= longest && pattern.is_match(text)
+}
+
+fn mistake(node: &Node, message: String, hint: Option<String>) -> Mistake {
+    Mistake { position: node.position, message, hint }
+}
+
+/// Says what a name was probably meant to be.
+fn likely(name: &str) -> Option<String> {
+    let near = name.to_lowercase().replace(['_', ' '], "-");
+    is(&NAME, &near, 253).then(|| format!("did you mean {near:?}?"))
+}
+
+/// Says what is wrong with a label.
+fn label(key: &str, field: &Field) -> Option<Mistake> {
+    let rule =
+        "must be up to 63 letters, digits, dashes, underscores and dots, beginning and ending with a letter or digit";
+    let message = match &field.node.content {
+        Content::String(value) if !value.is_empty() && !is(&KEY, value, 63) => {
+            Some(format!("label {key:?} has the value {value:?}, but it {rule}"))
+        }
+        _ => no_text("label", key, field),
+    };
+    wrong_key("label", key, field).or_else(|| Some(mistake(&field.node, message?, quotes(field))))
+}
+
+/// Says what is wrong with an annotation.
+fn annotation(key: &str, field: &Field) -> Option<Mistake> {
+    let wrong = wrong_key("annotation", &key.to_lowercase(), field);
+    wrong.or_else(|| Some(mistake(&field.node, no_text("annotation", key, field)?, quotes(field))))
+}
+
+fn no_text(what: &str, key: &str, field: &Field) -> Option<String> {
+    match &field.node.content {
+        Content::String(_) | Content::Null => None,
+        _ => Some(format!("{what} {key:?} is of type {}, but must be a string", field.node.content.type_name())),
+    }
+}
+
+fn quotes(field: &Field) -> Option<String> {
+    let is_scalar = matches!(field.node.content, Content::Bool(_) | Content::Number(_));
+    is_scalar.then(|| "put it in quotes".to_owned())
+}
+
+/// Says what is wrong with a key: a name, with the domain of whoever has chosen it before a slash.
+fn wrong_key(what: &str, key: &str, field: &Field) -> Option<Mistake> {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let is_key = is(&KEY, name, 63) && prefix.is_none_or(|prefix| is(&NAME, prefix, 253));
+    let rule =
+        "must be up to 63 letters, digits, dashes, underscores and dots, perhaps with a domain and a slash before them";
+    let message = format!("the key of {what} {key:?} {rule}");
+    (!is_key).then_some(Mistake { position: field.key, message, hint: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml;
+
+    fn check_all(metadata: &str) -> Vec<String> {
+        let roots = yaml::parse(&format!("metadata: {{{metadata}}}")).expect("it is YAML");
+        check(&roots[0]).into_iter().map(|mistake| mistake.message).collect()
+    }
+
+    #[test]
+    fn what_an_api_server_takes_is_taken() {
+        let long = "a".repeat(63);
+        for metadata in [
+            "name: a, namespace: b",
+            "name: a.b-c.9, namespace: '7'",
+            &format!("name: {}, namespace: {long}", [long.as_str(); 3].join(".")),
+            "name: a, namespace: ''",
+            "name: a, labels: {a: '', example.com/A_b.c: 'x.Y_z-1', b: null}, annotations: {Example.com/X: 'any {thing'}",
+        ] {
+            assert_eq!(check_all(metadata), [""; 0], "{metadata}");
+        }
+    }
+
+    #[test]
+    fn what_an_api_server_refuses_is_refused() {
+        let long = "a".repeat(64);
+        for metadata in [
+            "name: My_Gateway",
+            "name: a..b",
+            "name: -a",
+            &format!("name: {}", [long.as_str(); 4].join(".")),
+            "name: a, namespace: a.b",
+            "name: a, namespace: <your-namespace>",
+            &format!("name: a, namespace: {long}"),
+            "name: a, labels: {a: b-}",
+            "name: a, labels: {a: 'b c'}",
+            "name: a, labels: {a: 7}",
+            "name: a, labels: {Example.com/a: b}",
+            "name: a, labels: {a/b/c: d}",
+            "name: a, labels: {/a: b}",
+            "name: a, labels: {'': b}",
+            &format!("name: a, labels: {{{long}: b}}"),
+            &format!("name: a, labels: {{a: {long}}}"),
+            "name: a, annotations: {a_: b}",
+            "name: a, annotations: {a: yes}",
+            "name: a, annotations: {a: {b: c}}",
+            &format!("name: a, annotations: {{a: {}}}", "x".repeat(MAX_ANNOTATIONS)),
+        ] {
+            assert_eq!(check_all(metadata).len(), 1, "{metadata}: {:?}", check_all(metadata));
+        }
+    }
+}
