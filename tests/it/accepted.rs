@@ -18,8 +18,9 @@ use crate::cluster::unique;
 use crate::golden;
 use crate::pickers::server;
 
-/// Objects of the real systems that no API server takes.
-const MOST_REFUSED: usize = 4;
+/// One object in so many may be one that no API server takes from the real system either: parts of kustomizations
+/// without an image, and two variables of one name.
+const FEW: usize = 50;
 
 /// An object of a case, and the same object as the real system made it.
 struct Pair {
@@ -86,8 +87,9 @@ async fn an_api_server_accepts_every_object() {
     });
     let results: Vec<_> = stream::iter(checks).buffer_unordered(8).collect().await;
     assert!(results.len() > 150, "only {} objects were found", results.len());
+    let all = results.len();
     let refused: Vec<_> = results.into_iter().flatten().collect();
     let ours: Vec<&str> = refused.iter().filter(|(_, real)| !real).map(|(text, _)| text.as_str()).collect();
     assert!(ours.is_empty(), "{}", ours.join("\n"));
-    assert!(refused.len() <= MOST_REFUSED, "the real system's too, and yet: {refused:?}");
+    assert!(refused.len() * FEW <= all, "the real system's too, and yet {} of {all}: {refused:?}", refused.len());
 }

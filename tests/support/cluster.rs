@@ -211,6 +211,8 @@ impl ApiServer {
             // It would turn away every Pod of a namespace whose ServiceAccount no controller has made yet.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            // As clusters have it: drivers and model servers ask for it.
+            "--allow-privileged=true".to_owned(),
         ];
         args.extend(self.options.args.iter().cloned());
         Process::start(&Binaries::locate().kube_apiserver, &args, self.folder())
