@@ -373,7 +373,11 @@ impl Pack {
             hints.extend(holds.then_some(hint));
         }
         let hinted = |object: Object| match hints.iter().find(|hint| hint.kind == object.id().kind) {
-            Some(hint) => object.with_metadata("annotations", [(health::HINT.to_owned(), hint.current.clone())]),
+            Some(hint) => {
+                let message = hint.message.clone().map(|message| (health::HINT_MESSAGE.to_owned(), message));
+                let current = (health::HINT.to_owned(), hint.current.clone());
+                object.with_metadata("annotations", [current].into_iter().chain(message))
+            }
             None => object,
         };
         Ok(objects.into_iter().map(hinted).collect())

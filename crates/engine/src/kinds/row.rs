@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// One row: a kind and its columns.
@@ -23,6 +24,7 @@ pub struct Row {
     /// Whether it takes long to become healthy, because models are loaded.
     pub slow: bool,
     /// When its objects are healthy.
+    #[serde(deserialize_with = "health")]
     pub health: Health,
     /// The fields by which its objects name others.
     pub refers_to: Vec<Reference>,
@@ -152,14 +154,35 @@ pub enum Health {
     /// By others who use it, in its status: it is healthy unless one refuses it.
     Refusals(Refusals),
     /// An expression in CEL over `object`.
-    Current(String),
+    #[serde(skip)]
+    Current(Expressed),
+}
+
+/// An expression in CEL over `object` that is true once it is healthy.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expressed {
+    /// The expression.
+    pub current: String,
+    /// The message while it is not true.
+    pub message: Option<String>,
 }
 
 impl Health {
     /// Returns the expression, if it is one.
     pub(crate) fn expression(&self) -> Option<&str> {
-        if let Self::Current(expression) = self { Some(expression) } else { None }
+        if let Self::Current(expressed) = self { Some(&expressed.current) } else { None }
     }
+}
+
+/// Reads a rule of health: its name, with what it takes, or `current` with an expression, and perhaps a message beside it.
+fn health<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Health, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let read = match value.get("current") {
+        Some(_) => Expressed::deserialize(value).map(Health::Current),
+        None => Health::deserialize(value),
+    };
+    read.map_err(D::Error::custom)
 }
 
 /// The verdict of a controller on an object, by conditions and fields.
