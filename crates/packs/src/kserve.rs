@@ -27,6 +27,7 @@ pub mod settings;
 mod storage;
 mod tls;
 mod tracing;
+mod trust;
 mod types;
 mod values;
 mod versions;
@@ -148,6 +149,7 @@ impl Generator {
         let spec = combine(&mut service, &configs, scheduler, certificates.is_on())?;
         let mut unit = Unit::new(&service, &spec, data, &certificates);
         unit.token = choices.hugging_face_token.as_ref();
+        unit.trust = choices.scheduler_trust.as_ref();
         unit.is_legacy = scheduler == Some("legacy");
         unit.has_alpha_pool = match self.settings.alpha_pool {
             AlphaPool::Always => true,
