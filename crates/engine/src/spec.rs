@@ -12,6 +12,7 @@ pub mod listener_set;
 pub mod overlay;
 mod room;
 pub(crate) mod tables;
+mod unclaimed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

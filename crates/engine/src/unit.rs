@@ -236,7 +236,7 @@ impl Source {
             }
         }
         unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
-        rendering.add_unclaimed(unclaimed, packs, options);
+        rendering.add_unclaimed(unclaimed, (packs, &specs, &assignment), (options, &mut touched));
         writer.finish(&mut rendering, packs);
         rendering.hold_untouched(&assignment, &touched);
         rendering.traces = traces(packs, &rendering.units);
@@ -379,9 +379,8 @@ impl Unit {
 
     /// Begins the unit of a spec, with all that had a say in it.
     fn fed(resolved: &Resolved<'_>) -> Self {
-        let overlays = resolved.overlays.iter().map(|it| (it.document.id.name.clone(), it.selection()));
-        let (files, overlays) = (resolved.files.clone(), overlays.collect());
-        Self { files, overlays, ..Self::of(resolved.document) }
+        let files = resolved.files.clone();
+        Self { files, ..Self::of(resolved.document).governed(&resolved.overlays) }
     }
 
     /// Begins a unit that holds nothing yet and that no file has fed.

@@ -9,14 +9,14 @@ use super::patch::OverlayPatch;
 use super::{Assignment, Overlay, nodes, ties};
 use crate::problem::{Place, Problem};
 use crate::spec::{Document, Kind, Kinds, Specs, validate};
-use crate::yaml::Position;
+use crate::yaml::{Content, Position};
 
 /// The fields that say which object a document is.
 const IDENTITY: [&str; 4] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace"];
 
 /// Applies what the overlays of a cluster say about specs; one that comes out broken is broken.
 pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment, kinds: &Kinds) -> Cow<'a, Specs> {
-    let mut specs = Cow::Borrowed(specs);
+    let mut specs = patch_unclaimed(specs, overlays);
     for id in overlays.governed.keys() {
         let overlays = overlays.of(id);
         let is_patched = overlays.iter().any(|overlay| !overlay.spec.spec_patches.is_empty());
@@ -36,7 +36,46 @@ pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment, kinds: &Kinds) 
     specs
 }
 
+/// Applies what they say about documents that no pack claims, so that packs that look into these see it, too.
+fn patch_unclaimed<'a>(specs: &'a Specs, overlays: &Assignment) -> Cow<'a, Specs> {
+    let mut patched = Cow::Borrowed(specs);
+    for (index, (id, document)) in specs.unclaimed_objects().enumerate() {
+        let overlays = overlays.of(&id);
+        // What was forgotten is not applied.
+        let is_there = document.root.content != Content::Null;
+        if !is_there || overlays.iter().all(|overlay| overlay.spec.spec_patches.is_empty()) {
+            continue;
+        }
+        match changed_by_all(document, &overlays) {
+            Ok(document) => patched.to_mut().unclaimed[index] = document,
+            Err(problems) => {
+                let patched = patched.to_mut();
+                patched.broken.insert(id, document.place());
+                patched.problems.extend(problems);
+            }
+        }
+    }
+    patched
+}
+
 fn patched(document: &Document, overlays: &[&Overlay], kind: &Kind) -> Result<Document, Vec<Problem>> {
+    let document = changed_by_all(document, overlays)?;
+    let problems = validate(&document, kind);
+    if problems.is_empty() {
+        return Ok(document);
+    }
+    let patches =
+        overlays.iter().flat_map(|overlay| OverlayPatch::of_spec(overlay)).map(|change| change.place(&[]).to_string());
+    let patches = patches.collect::<Vec<_>>().join(", ");
+    let after = |problem: Problem| Problem {
+        message: format!("after the patches at {patches}: {}", problem.message),
+        ..problem
+    };
+    Err(problems.into_iter().map(after).collect())
+}
+
+/// Makes the changes of all overlays, the lowest first.
+fn changed_by_all(document: &Document, overlays: &[&Overlay]) -> Result<Document, Vec<Problem>> {
     let mut document = document.clone();
     for group in ties::ranks(overlays) {
         let changes: Vec<Vec<OverlayPatch<'_>>> =
@@ -50,18 +89,7 @@ fn patched(document: &Document, overlays: &[&Overlay], kind: &Kind) -> Result<Do
             document = changed(document, change).map_err(|problem| vec![*problem])?;
         }
     }
-    let problems = validate(&document, kind);
-    if problems.is_empty() {
-        return Ok(document);
-    }
-    let patches =
-        overlays.iter().flat_map(|overlay| OverlayPatch::of_spec(overlay)).map(|change| change.place(&[]).to_string());
-    let patches = patches.collect::<Vec<_>>().join(", ");
-    let after = |problem: Problem| Problem {
-        message: format!("after the patches at {patches}: {}", problem.message),
-        ..problem
-    };
-    Err(problems.into_iter().map(after).collect())
+    Ok(document)
 }
 
 fn changed(mut document: Document, change: &OverlayPatch<'_>) -> Result<Document, Box<Problem>> {
