@@ -44,6 +44,8 @@ pub struct Row {
     pub others_may_add: Vec<String>,
     /// Whether its `spec` holds `resources` of containers without the containers.
     pub resources: bool,
+    /// How strategic merge patches change its objects, where that is no knowledge of Kubernetes.
+    pub strategic: Option<Strategic>,
     /// The version by which it is asked for where no object of it is at hand; if absent nothing looks for it.
     pub version: Option<String>,
     /// The short name that kubectl has for it.
@@ -69,6 +71,7 @@ impl Default for Row {
             makes: None,
             others_may_add: Vec::new(),
             resources: false,
+            strategic: None,
             version: None,
             short: None,
         }
@@ -245,6 +248,19 @@ pub struct Refusals {
     pub conditions: Vec<String>,
     /// The message where a condition has none.
     pub unready: String,
+}
+
+/// The rules by which a strategic merge patch changes objects of a custom kind, as its definition has them. What is not
+/// said merges if it is a mapping, and is replaced if it is a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Strategic {
+    /// Paths of lists whose items merge, each with the field that tells items apart; `*` stands for each item of a list.
+    pub keys: BTreeMap<String, String>,
+    /// Paths of templates of pods.
+    pub pod_templates: Vec<String>,
+    /// Paths of specs of pods.
+    pub pods: Vec<String>,
 }
 
 /// A field that names another object.

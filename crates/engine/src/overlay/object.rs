@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::patch::OverlayPatch;
+use super::patch::{OverlayPatch, Target};
 use super::{Assignment, Overlay, ties};
 use crate::check::suggest;
+use crate::kinds;
+use crate::kinds::row::Row;
 use crate::marks::OWN_PREFIX;
 use crate::object::{Object, ObjectId};
 use crate::problem::Problem;
@@ -37,33 +39,40 @@ pub(crate) type Touched = BTreeSet<(ObjectId, usize)>;
 pub(crate) fn patch(
     overlays: &[&Overlay],
     objects: Vec<Object>,
-    touched: &mut Touched,
+    (kinds, touched): (&kinds::Table, &mut Touched),
 ) -> Result<Vec<Object>, Vec<Problem>> {
     if overlays.iter().all(|overlay| overlay.spec.object_patches.is_empty()) {
         return Ok(objects);
     }
-    objects.into_iter().map(|object| patched(overlays, object, touched)).collect()
+    objects.into_iter().map(|object| patched(overlays, object, (kinds, &mut *touched))).collect()
 }
 
-fn patched(overlays: &[&Overlay], mut object: Object, touched: &mut Touched) -> Result<Object, Vec<Problem>> {
+fn patched(
+    overlays: &[&Overlay],
+    mut object: Object,
+    (kinds, touched): (&kinds::Table, &mut Touched),
+) -> Result<Object, Vec<Problem>> {
+    let row = kinds.of(object.id());
     for group in ties::ranks(overlays) {
         let concerns = |change: &OverlayPatch<'_>| matches(&target(change).target, object.id());
         let of = |overlay| OverlayPatch::of_objects(overlay).filter(concerns).collect();
         let changes: Vec<Vec<OverlayPatch<'_>>> = group.iter().map(|overlay| of(overlay)).collect();
         touched.extend(changes.iter().flatten().map(|change| (change.overlay.document.id.clone(), change.index)));
-        let ties = contradictions(&changes, &object);
+        let ties = contradictions(&changes, &object, row);
         if !ties.is_empty() {
             return Err(ties);
         }
         for change in changes.iter().flatten() {
-            object = changed(&object, change).map_err(|problem| vec![*problem])?;
+            object = changed(&object, change, row).map_err(|problem| vec![*problem])?;
         }
     }
     Ok(object)
 }
 
 /// Compares the patches of the object, and those of each key of its data.
-fn contradictions(changes: &[Vec<OverlayPatch<'_>>], object: &Object) -> Vec<Problem> {
+fn contradictions(changes: &[Vec<OverlayPatch<'_>>], object: &Object, row: &Row) -> Vec<Problem> {
+    let gvk = object.gvk();
+    let whole = Target { id: object.id(), gvk: &gvk, row };
     let keys: BTreeSet<Option<&String>> =
         changes.iter().flatten().map(|change| target(change).data_key.as_ref()).collect();
     let mut problems = Vec::new();
@@ -75,9 +84,7 @@ fn contradictions(changes: &[Vec<OverlayPatch<'_>>], object: &Object) -> Vec<Pro
             None => Some(object.body().clone()),
             Some(key) => object.body()["data"][key].as_str().and_then(|text| parse(text).ok()),
         };
-        problems.extend(
-            value.map(|value| ties::of_changes(&changes, &value, (object.id(), &object.gvk()))).unwrap_or_default(),
-        );
+        problems.extend(value.map(|value| ties::of_changes(&changes, &value, whole)).unwrap_or_default());
     }
     problems
 }
@@ -96,10 +103,12 @@ fn named(target: &ObjectTarget) -> Option<&str> {
     target.name.as_deref().filter(|name| *name != ALL)
 }
 
-fn changed(object: &Object, change: &OverlayPatch<'_>) -> Result<Object, Box<Problem>> {
+fn changed(object: &Object, change: &OverlayPatch<'_>, row: &Row) -> Result<Object, Box<Problem>> {
+    let gvk = object.gvk();
+    let whole = Target { id: object.id(), gvk: &gvk, row };
     let body = match &target(change).data_key {
-        None => change.apply(object.body(), object.id(), &object.gvk())?,
-        Some(key) => with_data(object, key, change)?,
+        None => change.apply(object.body(), whole)?,
+        Some(key) => with_data(object, key, (change, whole))?,
     };
     check(object, &body, change)?;
     let fail = |error| change.problem(format!("what is left of {} is no object: {error}", object.id()));
@@ -107,7 +116,11 @@ fn changed(object: &Object, change: &OverlayPatch<'_>) -> Result<Object, Box<Pro
 }
 
 /// Patches the document that stands under a key of a `ConfigMap`, and writes it as it was written.
-fn with_data(object: &Object, key: &str, change: &OverlayPatch<'_>) -> Result<Value, Box<Problem>> {
+fn with_data(
+    object: &Object,
+    key: &str,
+    (change, whole): (&OverlayPatch<'_>, Target<'_>),
+) -> Result<Value, Box<Problem>> {
     let mut body = object.body().clone();
     let Some(text) = body["data"][key].as_str() else {
         let keys = body["data"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
@@ -116,7 +129,7 @@ fn with_data(object: &Object, key: &str, change: &OverlayPatch<'_>) -> Result<Va
     };
     let fail = |what| Box::new(change.problem(format!("{key:?} of {} {what}", object.id())));
     let document = parse(text).map_err(fail)?;
-    let patched = change.apply(&document, object.id(), &object.gvk())?;
+    let patched = change.apply(&document, whole)?;
     let is_json = serde_json::from_str::<Value>(text).is_ok();
     let text = if is_json { format!("{patched:#}") } else { yaml::to_string(&patched) };
     body["data"][key] = Value::from(text);

@@ -114,7 +114,7 @@ fn filled(
     }
     let object = written(document).map_err(|problem| vec![*problem])?;
     let object = finish(object, &unit.id.namespace, &specs.kinds, options);
-    let objects = overlay::object::patch(&governing, vec![object], touched)?;
+    let objects = overlay::object::patch(&governing, vec![object], (&specs.kinds, touched))?;
     Ok(Unit { objects, ..unit.governed(&governing) })
 }
 
