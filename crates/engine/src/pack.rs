@@ -117,6 +117,17 @@ pub trait ValuesGenerator: Send + Sync {
     fn with_settings(&self, _settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
         None
     }
+
+    /// Returns the documents that are built into it and that specs are made of, such as presets, each with the file of the
+    /// pack that it stands in.
+    fn documents(&self) -> Vec<Document> {
+        Vec::new()
+    }
+
+    /// Returns the same generator with other content in one of those documents, or `None` if it has none.
+    fn with_document(&self, _document: &Document) -> Option<Arc<dyn ValuesGenerator>> {
+        None
+    }
 }
 
 /// Changes objects after they are rendered, before they are marked; it may add objects.

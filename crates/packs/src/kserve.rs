@@ -105,6 +105,14 @@ impl ValuesGenerator for Generator {
         let settings: Settings = serde_json::from_value(settings.clone()).ok()?;
         Some(Arc::new(Self { settings, builtin: Arc::clone(&self.builtin) }))
     }
+
+    fn documents(&self) -> Vec<Document> {
+        self.builtin.documents.clone()
+    }
+
+    fn with_document(&self, document: &Document) -> Option<Arc<dyn ValuesGenerator>> {
+        Some(Arc::new(Self { settings: self.settings.clone(), builtin: Arc::new(self.builtin.with(document)?) }))
+    }
 }
 
 impl Generator {
