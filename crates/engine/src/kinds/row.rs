@@ -38,6 +38,10 @@ pub struct Row {
     pub templates: Vec<String>,
     /// The label by which its pods name their object, where it has no selector.
     pub pod_label: Option<String>,
+    /// The label by which its pods name the part of it that they are.
+    pub pod_part: Option<String>,
+    /// Fields with a mapping of its parts, each with `replicas` and `readyReplicas`, as its operator writes them.
+    pub parts: Vec<String>,
     /// The objects that its operator makes of its own.
     pub makes: Option<Makes>,
     /// Fields that others may add: they stay, and are no drift.
@@ -68,6 +72,8 @@ impl Default for Row {
             route: false,
             templates: vec!["spec.template".to_owned()],
             pod_label: None,
+            pod_part: None,
+            parts: Vec::new(),
             makes: None,
             others_may_add: Vec::new(),
             resources: false,
