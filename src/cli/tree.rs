@@ -117,10 +117,10 @@ fn draw(out: &mut String, nodes: &[Node], branches: &[Branch], indent: &str) {
         let (corner, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let below = format!("{indent}{bar}");
         let _ = writeln!(out, "{indent}{corner}{}", node.line());
-        let (pods, has_more) = (node.pods.len(), !branch.below.is_empty());
-        for (index, pod) in node.pods.iter().enumerate() {
-            let corner = if index + 1 == pods && !has_more { "└─ " } else { "├─ " };
-            let _ = writeln!(out, "{below}{corner}{pod}");
+        let (lines, has_more) = (node.parts.len() + node.pods.len(), !branch.below.is_empty());
+        for (index, line) in node.parts.iter().chain(&node.pods).enumerate() {
+            let corner = if index + 1 == lines && !has_more { "└─ " } else { "├─ " };
+            let _ = writeln!(out, "{below}{corner}{line}");
         }
         draw(out, nodes, &branch.below, &below);
     }
@@ -140,6 +140,12 @@ impl Found {
     fn branch(&self, branch: &Branch) -> Value {
         let node = &self.nodes[branch.index];
         let below: Vec<Value> = branch.below.iter().map(|branch| self.branch(branch)).collect();
-        json!({"object": node.id.path(), "state": node.state, "images": node.images, "pods": node.pods, "below": below})
+        let (object, parts) = (node.id.path(), &node.parts);
+        let mut branch =
+            json!({"object": object, "state": node.state, "images": node.images, "pods": node.pods, "below": below});
+        if !parts.is_empty() {
+            branch["parts"] = json!(parts);
+        }
+        branch
     }
 }

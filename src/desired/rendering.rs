@@ -177,6 +177,9 @@ impl Reading {
     pub fn render(&self, packs: &Packs, cluster: &ClusterFacts) -> Rendering {
         let mut rendering = self.source.render(packs, &self.options(Some(cluster)));
         rendering.problems.extend(self.problem.clone());
+        if self.unclaimed == Unclaimed::Report {
+            rendering.problems.extend(self.source.overlays.unapplied(&self.source.specs));
+        }
         if self.unclaimed == Unclaimed::Error {
             let problem = |(id, place): &(ObjectId, _)| {
                 Problem::document(Place::clone(place), "no pack claims this document").about(id.clone())

@@ -109,6 +109,26 @@ fn what_others_own_of_a_graph_stays_and_its_deletion_waits() {
 }
 
 #[test]
+fn a_tree_shows_the_components_of_a_graph_and_their_pods() {
+    install(server());
+    let site = Site::new("wait: {enabled: false}");
+    site.spec("chat", &graph(&site.name, 2, &json!({})));
+    site.sync().exits(0);
+    let component = json!({"componentKind": "Deployment", "replicas": 2, "readyReplicas": 1});
+    let status = json!({"status": {"state": "pending", "components": {"Worker": component}}}).to_string();
+    let subresource = ["--subresource=status", "--type=merge", "-p", &status];
+    site.kubectl(&[&["patch", "dynamographdeployment", "chat"], &subresource[..]].concat());
+    let labels = json!({"nvidia.com/dynamo-graph-deployment-name": "chat", "nvidia.com/dynamo-component": "Worker"});
+    let containers = json!([{"name": "main", "image": "registry.example.com/vllm-runtime:1.3.0"}]);
+    site.create(&json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "chat-worker-0", "labels": labels},
+        "spec": {"containers": containers, "automountServiceAccountToken": false},
+    }));
+    let tree = site.run(&["tree"]).exits(0);
+    tree.says("part Worker  1 of 2 ready").says("Pod chat-worker-0  Worker  ").says("vllm-runtime:1.3.0");
+}
+
+#[test]
 fn the_example_is_planned_and_applied() {
     install(server());
     let site = Site::new("");

@@ -55,6 +55,8 @@ kinds:
       order: route
       selects: pods
       refersTo: [{path: 'spec.parts.*', kind: Track}]
+      health: {current: object.status.phase == 'Woven', message: it is still on the loom}
+    Cloth:
       health: {current: object.status.phase == 'Woven'}
 "#;
 
@@ -170,8 +172,8 @@ fn a_kind_of_a_pack_is_healthy_by_its_row() {
     assert_eq!(of("Engine", flying("False")), "no wind");
     assert_eq!(of("Engine", flying("True")), "current");
     assert_eq!(of("Fabric", json!({"phase": "Woven"})), "current");
-    let waits = "it is not healthy by the rule of its pack yet: object.status.phase == 'Woven'";
-    assert_eq!(of("Fabric", json!({"phase": "Torn"})), waits);
+    assert_eq!(of("Fabric", json!({"phase": "Torn"})), "it is still on the loom");
+    assert_eq!(of("Cloth", json!({"phase": "Torn"})), "it is not healthy yet by the rule of its pack");
     assert_eq!(of("Track", json!({})), "current");
     let slow = |kind: &str| is_slow(&ObjectId::new("acme.example.com", kind, "sky", "main"), None, acme().table());
     assert_eq!([slow("Engine"), slow("Fabric")], [true, false]);

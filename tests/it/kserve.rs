@@ -9,7 +9,7 @@ use crate::golden;
 use crate::program::Desk;
 
 /// Kinds that services come with: file below `crds`, group, version, plural, kind, scope. Some are in no file.
-pub(crate) const KINDS: [[&str; 6]; 8] = [
+pub(crate) const KINDS: [[&str; 6]; 10] = [
     [
         "inference/inference.networking.k8s.io_inferencepools.yaml",
         "inference.networking.k8s.io",
@@ -37,6 +37,8 @@ pub(crate) const KINDS: [[&str; 6]; 8] = [
     ["", "gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute", "Namespaced"],
     ["", "serving.kserve.io", "v1alpha2", "llminferenceservices", "LLMInferenceService", "Namespaced"],
     ["", "serving.kserve.io", "v1alpha2", "llminferenceserviceconfigs", "LLMInferenceServiceConfig", "Namespaced"],
+    ["", "gateway.networking.k8s.io", "v1", "backendtlspolicies", "BackendTLSPolicy", "Namespaced"],
+    ["", "networking.istio.io", "v1beta1", "destinationrules", "DestinationRule", "Namespaced"],
     ["", "keda.sh", "v1alpha1", "scaledobjects", "ScaledObject", "Namespaced"],
     ["", "cert-manager.io", "v1", "certificates", "Certificate", "Namespaced"],
 ];

@@ -244,3 +244,35 @@ fn no_overlay_of_a_source_for_some_namespaces_counts_unless_the_sync_says_so() {
     desk.replace("gatewright.yaml", "source: ", "overlays: {paths: [.]}\n    source: ");
     desk.run(&["sync"]).exits(0);
 }
+
+#[test]
+fn a_claim_that_no_pack_knows_gets_the_storage_of_its_cluster() {
+    let desk = regions();
+    let claim = "{accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}";
+    desk.write(
+        "specs/claim.yaml",
+        &format!(
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: cache, namespace: infra}}\nspec: {claim}\n"
+        ),
+    );
+    let rows = "{eu-1: {class: fast}, eu-2: {class: fast}, us-1: {class: slow}}";
+    let patch = r#"[{target: {kind: PersistentVolumeClaim}, patch: {spec: {storageClassName: "{{ values.class }}"}}}]"#;
+    let target = "{specs: [{kind: PersistentVolumeClaim, name: cache}]}";
+    let spec = format!("{{values: {{byCluster: {rows}}}, target: {target}, objectPatches: {patch}}}");
+    desk.write("specs/storage.yaml", &overlay("storage", &spec));
+
+    // Where such documents are not applied, the overlay says that it does nothing.
+    let hint = "with unclaimed: apply the sync applies it, and the overlay has its say";
+    desk.run(&["plan"]).says("1 PersistentVolumeClaim of the source cannot be reached: no pack claims it").says(hint);
+    desk.run(&["check", "specs"]).exits(0);
+
+    desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: true\n    unclaimed: apply");
+    let plan = desk.run(&["sync"]).exits(0);
+    assert!(!plan.out.contains("cannot be reached"), "{}", plan.out);
+    let class = |cluster: &str| {
+        let text = desk.read(&format!("{cluster}/infra/persistentvolumeclaim-cache.yaml"));
+        yaml::parse_values(&text).expect("what is written can be read")[0]["spec"]["storageClassName"].clone()
+    };
+    assert_eq!(["eu-1", "eu-2", "us-1"].map(class), ["fast", "fast", "slow"].map(Value::from));
+    desk.run(&["plan", "--detailed-exitcode"]).exits(0);
+}

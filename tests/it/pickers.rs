@@ -93,7 +93,7 @@ fn is_ready(pod: &Value) -> bool {
 fn of_three_pickers_that_elect_a_leader_one_has_to_be_ready() {
     let site = Site::on(server(), "wait: {timeout: 1s}");
     pool(&site, 3, 1);
-    site.sync().exits(1).says("it is not healthy by the rule of its pack yet");
+    site.sync().exits(1).says("no picker is ready yet, or pods of the old version are still there");
 
     for verbosity in [2, 3] {
         site.configure(&site.name, "wait: {timeout: 2m}");

@@ -9,10 +9,11 @@ use crate::object::{Gvk, ObjectId};
 use crate::pack::manifest::ParameterKind;
 use crate::pack::{Pack, Parameters};
 use crate::resolve::Resolved;
+use crate::spec::config_map::is_shared;
 use crate::spec::gateway::{Gateway, GatewaySpec};
 use crate::spec::{Document, GATEWAY_API, Metadata, Specs};
 use crate::unit::{Options, parameters, subject};
-use crate::yaml::Node;
+use crate::yaml::{self, Node};
 
 /// The parameters that a Gateway has when neither it nor its class says anything.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,15 +35,18 @@ pub fn defaults(pack: &Pack, class: &str) -> Defaults {
     let ParameterKind { group, kind, versions, .. } = &pack.own.kind;
     let version = versions.first().cloned().unwrap_or_default();
     let api_version = Gvk { group: group.clone(), version, kind: kind.clone() }.api_version();
-    let document = json!({
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {"name": class},
-        "spec": merged.to_value(),
-    });
+    let (field, content) =
+        if is_shared(group, kind) { ("data", as_data(&merged.to_value())) } else { ("spec", merged.to_value()) };
+    let document = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": class}, field: content});
     let mut defaults = Defaults { document, origins: Vec::new(), appended: Vec::new() };
     defaults.collect(&merged, &pack.own, &mut Vec::new());
     defaults
+}
+
+/// Returns parameters as a `ConfigMap` holds them: each field is a key, with YAML as its text.
+fn as_data(parameters: &Value) -> Value {
+    let fields = parameters.as_object().into_iter().flatten();
+    fields.map(|(name, value)| (name.clone(), Value::from(yaml::to_string(value)))).collect()
 }
 
 /// Makes a Gateway that asks for nothing but its class.

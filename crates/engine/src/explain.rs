@@ -13,6 +13,7 @@ mod again;
 pub mod blame;
 mod inputs;
 mod path;
+mod reads;
 mod spots;
 mod template;
 mod text;

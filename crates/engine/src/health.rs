@@ -20,6 +20,12 @@ use crate::object::group_kind;
 /// The annotation with an expression over `object` that is true once it is what it should be.
 pub const HINT: &str = "gatewright.dev/health";
 
+/// The annotation with what to say as long as that is not so.
+pub const HINT_MESSAGE: &str = "gatewright.dev/health-message";
+
+/// The message where nobody has said another one: an expression says nothing to who has to mend the object.
+const UNEXPLAINED: &str = "it is not healthy yet by the rule of its pack";
+
 /// The words for a Gateway of which no control plane has said anything.
 pub const UNANSWERED: &str = "no control plane has accepted it yet";
 
@@ -56,7 +62,8 @@ pub fn health(body: &Value, readiness: Readiness, kinds: &kinds::Table) -> Healt
         return Health::InProgress("it is being deleted".to_owned());
     }
     if let Some(hint) = body["metadata"]["annotations"][HINT].as_str() {
-        return expressed(hint, body, &format!("annotation {HINT}"));
+        let message = body["metadata"]["annotations"][HINT_MESSAGE].as_str();
+        return expressed((hint, message), body, &format!("annotation {HINT}"));
     }
     let (group, kind) = group_kind(body);
     match &kinds.row(group, kind).health {
@@ -73,19 +80,19 @@ pub fn health(body: &Value, readiness: Readiness, kinds: &kinds::Table) -> Healt
         Rule::Job => job(body),
         Rule::Said(rule) => said::health(rule, body),
         Rule::Refusals(rule) => said::refused(rule, body),
-        Rule::Current(expression) => expressed(expression, body, "rule of health"),
+        Rule::Current(rule) => expressed((&rule.current, rule.message.as_deref()), body, "rule of health"),
         Rule::Service | Rule::Conditions => conditions(body),
     }
 }
 
 /// Asks what a pack has said.
-fn expressed(expression: &str, body: &Value, place: &str) -> Health {
+fn expressed((expression, message): (&str, Option<&str>), body: &Value, place: &str) -> Health {
     if body.pointer("/status/observedGeneration").is_some() && !is_observed(body) {
         return unseen("controller");
     }
     match enforce::holds(expression, body) {
         Ok(true) => Health::Current,
-        Ok(false) => Health::InProgress(format!("it is not healthy by the rule of its pack yet: {expression}")),
+        Ok(false) => Health::InProgress(message.unwrap_or(UNEXPLAINED).to_owned()),
         Err(error) => Health::Failed(format!("its {place} cannot be evaluated: {error}")),
     }
 }

@@ -239,21 +239,22 @@ impl Overlays {
         let is_spec = |document: &&Document| {
             !matches!(document.id.group_kind(), (GROUP, KIND) | (GATEWAY_API, "GatewayClass" | "ListenerSet"))
         };
-        for spec in specs.documents.values().filter(is_spec) {
-            let governs = |overlay: &Overlay| targets(overlay.spec.target.as_ref(), spec, specs);
+        let claimed = specs.documents.values().filter(is_spec).map(|spec| (spec.id.clone(), spec));
+        for (id, spec) in claimed.chain(specs.unclaimed_objects()) {
+            let governs = |overlay: &Overlay| targets(overlay.spec.target.as_ref(), (&id, &spec.root), specs);
             let governing: Vec<Arc<Overlay>> = in_force.filled.iter().filter(|it| governs(it)).cloned().collect();
-            if !governing.is_empty() {
-                assignment.governed.insert(spec.id.clone(), governing);
-            }
             let holds = |broken: &&Broken| {
                 ClusterSelector::selects_any(broken.clusters.as_ref(), cluster)
-                    && targets(Some(&broken.target), spec, specs)
+                    && targets(Some(&broken.target), (&id, &spec.root), specs)
             };
             if let Some(broken) = self.broken.iter().find(holds) {
-                assignment.held.insert(spec.id.clone(), format!("a ClusterOverlay is broken, see {}", broken.place));
+                assignment.held.insert(id.clone(), format!("a ClusterOverlay is broken, see {}", broken.place));
             } else if let Some((_, place)) = in_force.lacking.iter().find(|(it, _)| governs(it)) {
                 let reason = format!("a ClusterOverlay lacks a value of the cluster, see {place}");
-                assignment.held.insert(spec.id.clone(), reason);
+                assignment.held.insert(id.clone(), reason);
+            }
+            if !governing.is_empty() {
+                assignment.governed.insert(id, governing);
             }
         }
         assignment
@@ -302,6 +303,12 @@ impl Overlay {
         Some(Layer::new(LayerName::Overlay, Arc::clone(&self.document.file), self.parameters()?))
     }
 
+    /// Returns the files that it is made of.
+    pub(crate) fn files(&self) -> impl Iterator<Item = Arc<str>> {
+        let table = self.table.as_ref().map(|table| Arc::clone(&table.file));
+        [Arc::clone(&self.document.file)].into_iter().chain(table)
+    }
+
     fn parameters(&self) -> Option<&Node> {
         self.document.root.at(["spec", "parameters"]).filter(|node| node.content != Content::Null)
     }
@@ -344,6 +351,16 @@ impl fmt::Display for GatewayName {
     }
 }
 
+impl SpecName {
+    /// Tells whether a spec is one of those.
+    fn is(&self, id: &ObjectId, specs: &Specs) -> bool {
+        self.kind == id.kind
+            && self.group.as_ref().is_none_or(|group| *group == id.group)
+            && self.namespace.as_ref().is_none_or(|said| specs.namespace(said) == id.namespace)
+            && self.name.as_ref().is_none_or(|name| *name == id.name)
+    }
+}
+
 impl Broken {
     fn of(document: &Document) -> Self {
         let clusters = part::<ClusterSelector>(document, "clusters").filter(|clusters| !clusters.is_empty());
@@ -378,26 +395,20 @@ fn specificity(target: Option<&Target>) -> Specificity {
 }
 
 /// Tells whether a spec, as it was written, is what a target says. Who does not say what kind of specs, means Gateways.
-fn targets(target: Option<&Target>, spec: &Document, specs: &Specs) -> bool {
-    let is_gateway = spec.id.group == GATEWAY_API && spec.id.kind == "Gateway";
+fn targets(target: Option<&Target>, (id, root): (&ObjectId, &Node), specs: &Specs) -> bool {
+    let is_gateway = id.is_a(GATEWAY_API, "Gateway");
     let Some(target) = target else { return is_gateway };
-    let text = |path: [&str; 2]| spec.root.at(path).and_then(Node::as_str);
-    let in_namespace = |said: &String| specs.namespace(said) == spec.id.namespace;
+    let text = |path: [&str; 2]| root.at(path).and_then(Node::as_str);
+    let in_namespace = |said: &String| specs.namespace(said) == id.namespace;
     let is_named = |wanted: &GatewayName| {
-        is_gateway && wanted.name == spec.id.name && wanted.namespace.as_ref().is_none_or(in_namespace)
+        is_gateway && wanted.name == id.name && wanted.namespace.as_ref().is_none_or(in_namespace)
     };
     let by_name = target.gateways.as_ref().is_none_or(|names| names.iter().any(is_named));
-    let is_one = |wanted: &SpecName| {
-        wanted.kind == spec.id.kind
-            && wanted.group.as_ref().is_none_or(|group| *group == spec.id.group)
-            && wanted.namespace.as_ref().is_none_or(in_namespace)
-            && wanted.name.as_ref().is_none_or(|name| *name == spec.id.name)
-    };
-    let by_kind = target.specs.as_ref().map_or(is_gateway, |specs| specs.iter().any(is_one));
+    let by_kind = target.specs.as_ref().map_or(is_gateway, |names| names.iter().any(|wanted| wanted.is(id, specs)));
     let has_class = |class: &String| is_gateway && text(["spec", "gatewayClassName"]) == Some(class);
     let by_class = target.gateway_classes.as_ref().is_none_or(|classes| classes.iter().any(has_class));
     let pair = |(key, field): (&str, &Field)| Some((key.to_owned(), field.node.as_str()?.to_owned()));
-    let labels = spec.root.at(["metadata", "labels"]).into_iter().flat_map(Node::fields).filter_map(pair).collect();
+    let labels = root.at(["metadata", "labels"]).into_iter().flat_map(Node::fields).filter_map(pair).collect();
     let by_label = labels_match(&labels, target.match_labels.as_ref(), target.match_expressions.as_deref());
     by_name && by_kind && by_class && by_label
 }

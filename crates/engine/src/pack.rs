@@ -117,6 +117,17 @@ pub trait ValuesGenerator: Send + Sync {
     fn with_settings(&self, _settings: &Value) -> Option<Arc<dyn ValuesGenerator>> {
         None
     }
+
+    /// Returns the documents that are built into it and that specs are made of, such as presets, each with the file of the
+    /// pack that it stands in.
+    fn documents(&self) -> Vec<Document> {
+        Vec::new()
+    }
+
+    /// Returns the same generator with other content in one of those documents, or `None` if it has none.
+    fn with_document(&self, _document: &Document) -> Option<Arc<dyn ValuesGenerator>> {
+        None
+    }
 }
 
 /// Changes objects after they are rendered, before they are marked; it may add objects.
@@ -373,7 +384,11 @@ impl Pack {
             hints.extend(holds.then_some(hint));
         }
         let hinted = |object: Object| match hints.iter().find(|hint| hint.kind == object.id().kind) {
-            Some(hint) => object.with_metadata("annotations", [(health::HINT.to_owned(), hint.current.clone())]),
+            Some(hint) => {
+                let message = hint.message.clone().map(|message| (health::HINT_MESSAGE.to_owned(), message));
+                let current = (health::HINT.to_owned(), hint.current.clone());
+                object.with_metadata("annotations", [current].into_iter().chain(message))
+            }
             None => object,
         };
         Ok(objects.into_iter().map(hinted).collect())

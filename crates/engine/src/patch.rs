@@ -1,8 +1,8 @@
 //! Patches of objects, of the three sorts that Kubernetes knows.
 //!
 //! A strategic merge patch looks like the object that it changes: mappings merge, and so do lists whose items have a
-//! key. Which lists those are is data about types (`patch/types.txt`), so there is none of it for custom resources;
-//! these take the other two sorts. What comes out is, item by item and in the same order, what an API server or
+//! key. Which lists those are is data about types (`patch/types.txt`). There is none of it for custom resources, unless
+//! their row in the table of kinds says it; the others take the other two sorts. What comes out is, item by item and in the same order, what an API server or
 //! `kubectl` would have made of it, and what they refuse is an error; a test compares with their code.
 //!
 //! New items of a list stand before those that were there. This surprises, and is how Kubernetes does it.
@@ -22,6 +22,7 @@
 //! ```
 
 pub mod ambiguity;
+mod custom;
 pub mod fault;
 mod list;
 mod mapping;
@@ -37,6 +38,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::diff::{Path, Segment};
+use crate::kinds::row::Row;
 use crate::object::Gvk;
 use ambiguity::Ambiguity;
 use fault::{Fault, Mistake, Side};
@@ -47,7 +49,7 @@ use unknown::UnknownField;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PatchType {
-    /// Like the object, with lists that merge by key; not for custom resources.
+    /// Like the object, with lists that merge by key; of custom resources only where their lists are known.
     #[default]
     Strategic,
     /// RFC 7396: like the object, with lists that are replaced.
@@ -96,6 +98,20 @@ pub fn patch(object: &Value, kind: PatchType, patch: &Value, gvk: &Gvk) -> Resul
         PatchType::Strategic => strategic(object, patch, gvk).map(mapping::finished),
         PatchType::Merge => merge(object, patch),
         PatchType::Json => operations(object, patch),
+    }
+}
+
+/// Applies a patch to an object of a kind of which something is known, as [`patch`]; a strategic merge patch of a custom
+/// resource by what its row says of its lists.
+pub fn patch_by_row(
+    object: &Value,
+    kind: PatchType,
+    change: &Value,
+    (gvk, row): (&Gvk, &Row),
+) -> Result<Value, PatchError> {
+    match &row.strategic {
+        Some(rules) if kind == PatchType::Strategic && Type::of(gvk).is_none() => custom::patch(object, change, rules),
+        Some(_) | None => patch(object, kind, change, gvk),
     }
 }
 

@@ -20,6 +20,17 @@ pub struct Branch {
     pub below: Vec<Self>,
 }
 
+/// A part of an object that its operator reports on, such as a component of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// The replicas that are ready.
+    pub ready: u64,
+    /// The replicas that there are to be, if that is said.
+    pub wanted: Option<u64>,
+}
+
 /// Returns objects as trees: each stands once, behind the first that leads to it.
 pub fn branches(objects: &[&Value], kinds: &kinds::Table) -> Vec<Branch> {
     let leads: Vec<Vec<usize>> = objects.iter().map(|from| behind(from, objects, kinds)).collect();
@@ -61,6 +72,18 @@ pub fn pod_labels(body: &Value) -> Option<&serde_json::Map<String, Value>> {
 pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
     let all = row(body, kinds).templates.iter().flat_map(|path| at(body, path));
     all.filter(|template| template["spec"]["containers"].is_array()).collect()
+}
+
+/// Returns the parts of a live object, as far as its operator reports on them.
+pub fn parts(live: &Value, kinds: &kinds::Table) -> Vec<Part> {
+    let mappings = row(live, kinds).parts.iter().flat_map(|path| at(live, path)).filter_map(Value::as_object);
+    let part = |(name, said): (&String, &Value)| {
+        let number = |field: &str| said[field].as_u64();
+        // Of what is made in groups some operators only say how many are available.
+        let ready = number("readyReplicas").or_else(|| number("availableReplicas")).unwrap_or_default();
+        Part { name: name.clone(), ready, wanted: number("replicas") }
+    };
+    mappings.flatten().map(part).collect()
 }
 
 /// Tells whether an operator has made an object for another one: it names it by its labels, and has no ownerReference to
@@ -188,6 +211,19 @@ mod tests {
         let trees = "HTTPRoute(ModelPool(Service(Deployment(ServiceAccount(RoleBinding(Role)) ConfigMap)) \
                      ModelServer(HorizontalPodAutoscaler)))";
         assert_eq!(drawn(&objects, &branches(&objects, &kinds())), trees);
+    }
+
+    #[test]
+    fn parts_are_those_that_an_operator_reports_on() {
+        let mut kinds = kinds::Table::builtin();
+        let rows = json!({"example.com": {"Graph": {"parts": ["status.components", "status.services"]}}});
+        kinds.add(&serde_json::from_value(rows).expect("they are rows")).expect("nobody else knows it");
+        let status =
+            json!({"components": {"a": {"replicas": 2, "readyReplicas": 1}, "b": {"availableReplicas": 3}, "c": {}}});
+        let graph = json!({"apiVersion": "example.com/v1", "kind": "Graph", "status": status});
+        let part = |name: &str, ready, wanted| Part { name: name.to_owned(), ready, wanted };
+        assert_eq!(parts(&graph, &kinds), [part("a", 1, Some(2)), part("b", 3, None), part("c", 0, None)]);
+        assert_eq!(parts(&json!({"apiVersion": "example.com/v1", "kind": "Graph"}), &kinds), []);
     }
 
     #[test]

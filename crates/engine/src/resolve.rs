@@ -164,9 +164,7 @@ impl<'a> Context<'a> {
             return Ok(Resolution::Broken(mistakes));
         }
         resolved.layers.extend(overlays.iter().filter_map(|overlay| overlay.layer()));
-        resolved.files.extend(overlays.iter().map(|overlay| Arc::clone(&overlay.document.file)));
-        let tables = overlays.iter().filter_map(|overlay| overlay.table.as_ref());
-        resolved.files.extend(tables.map(|table| Arc::clone(&table.file)));
+        resolved.files.extend(overlays.iter().flat_map(|overlay| overlay.files()));
         resolved.overlays = overlays;
         Ok(Resolution::Ready(Box::new(resolved)))
     }

@@ -13,6 +13,7 @@ mod metadata;
 pub mod overlay;
 mod room;
 pub(crate) mod tables;
+mod unclaimed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

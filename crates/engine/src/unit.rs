@@ -236,9 +236,9 @@ impl Source {
             }
         }
         unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
-        rendering.add_unclaimed(unclaimed, packs, options);
+        rendering.add_unclaimed(unclaimed, (packs, &specs, &assignment), (options, &mut touched));
         writer.finish(&mut rendering, packs);
-        rendering.hold_untouched(&assignment, &touched);
+        rendering.check_object_patches(&assignment, &touched);
         rendering.traces = traces(packs, &rendering.units);
         rendering.refuse_collisions();
         rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
@@ -333,10 +333,12 @@ impl Rendering {
         self.problems.extend(problems);
     }
 
-    /// Takes out the units for whose objects an overlay has a patch that has found none of them.
-    fn hold_untouched(&mut self, overlays: &Assignment, touched: &Touched) {
+    /// Takes out the units for whose objects an overlay has a patch that has found none of them, and says which patch
+    /// was for more objects of a unit than its author may know of.
+    fn check_object_patches(&mut self, overlays: &Assignment, touched: &Touched) {
         let objects = |unit: &Unit| unit.objects.iter().map(|object| object.id().clone()).collect();
         let rendered = self.units.iter().map(|unit| (unit.id.clone(), objects(unit))).collect();
+        self.problems.extend(overlay::object::broad(overlays, &rendered));
         for (problem, units) in overlay::object::untouched(overlays, &rendered, &self.broken, touched) {
             let of_units = self.units.iter().filter(|unit| units.contains(&unit.id));
             self.flawed.extend(of_units.map(|unit| (unit.id.clone(), unit.place.clone())));
@@ -379,9 +381,8 @@ impl Unit {
 
     /// Begins the unit of a spec, with all that had a say in it.
     fn fed(resolved: &Resolved<'_>) -> Self {
-        let overlays = resolved.overlays.iter().map(|it| (it.document.id.name.clone(), it.selection()));
-        let (files, overlays) = (resolved.files.clone(), overlays.collect());
-        Self { files, overlays, ..Self::of(resolved.document) }
+        let files = resolved.files.clone();
+        Self { files, ..Self::of(resolved.document).governed(&resolved.overlays) }
     }
 
     /// Begins a unit that holds nothing yet and that no file has fed.

@@ -27,6 +27,7 @@ pub mod settings;
 mod storage;
 mod tls;
 mod tracing;
+mod trust;
 mod types;
 mod values;
 mod versions;
@@ -104,6 +105,14 @@ impl ValuesGenerator for Generator {
         let settings: Settings = serde_json::from_value(settings.clone()).ok()?;
         Some(Arc::new(Self { settings, builtin: Arc::clone(&self.builtin) }))
     }
+
+    fn documents(&self) -> Vec<Document> {
+        self.builtin.documents.clone()
+    }
+
+    fn with_document(&self, document: &Document) -> Option<Arc<dyn ValuesGenerator>> {
+        Some(Arc::new(Self { settings: self.settings.clone(), builtin: Arc::new(self.builtin.with(document)?) }))
+    }
 }
 
 impl Generator {
@@ -148,6 +157,7 @@ impl Generator {
         let spec = combine(&mut service, &configs, scheduler, certificates.is_on())?;
         let mut unit = Unit::new(&service, &spec, data, &certificates);
         unit.token = choices.hugging_face_token.as_ref();
+        unit.trust = choices.scheduler_trust.as_ref();
         unit.is_legacy = scheduler == Some("legacy");
         unit.has_alpha_pool = match self.settings.alpha_pool {
             AlphaPool::Always => true,

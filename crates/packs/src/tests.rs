@@ -4,6 +4,7 @@ mod bugs;
 mod defaults;
 mod explain;
 mod nulls;
+mod presets;
 
 use gatewright_engine::pack::Packs;
 use gatewright_engine::tree::Tree;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use gatewright_engine::health::{Readiness, health, pods};
 use gatewright_engine::kinds;
+use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::relations::{is_made_for, pod_labels, templates};
+use gatewright_engine::relations::{Part, is_made_for, parts, pod_labels, templates};
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
 
@@ -27,6 +28,8 @@ pub(super) struct Node {
     pub(super) state: String,
     /// The images that git asks for.
     pub(super) images: BTreeSet<String>,
+    /// Its parts, as its operator tells of them, each in words.
+    pub(super) parts: Vec<String>,
     /// Its pods, each in words.
     pub(super) pods: Vec<String>,
 }
@@ -60,7 +63,7 @@ async fn look_at(cluster: &dyn Cluster, object: &Object, kinds: &kinds::Table) -
     let containers = templates(object.body(), kinds).into_iter().flat_map(containers);
     let images = containers.filter_map(|it| it["image"].as_str()).map(str::to_owned).collect();
     let (id, body) = (object.id().clone(), object.body().clone());
-    let mut node = Node { id, body, state: String::new(), images, pods: Vec::new() };
+    let mut node = Node { id, body, state: String::new(), images, parts: Vec::new(), pods: Vec::new() };
     let live = match cluster.get(&object.gvk(), object.id()).await {
         Ok(live) => live,
         Err(error) => return only_local(error).map(|state| vec![Node { state, ..node }]),
@@ -68,14 +71,23 @@ async fn look_at(cluster: &dyn Cluster, object: &Object, kinds: &kinds::Table) -
     match live {
         None => "it is not there".clone_into(&mut node.state),
         Some(_) if !cluster.has_health() => {}
-        Some(live) => node.state = health(live.object.body(), Readiness::default(), kinds).to_string(),
+        Some(live) => {
+            node.state = health(live.object.body(), Readiness::default(), kinds).to_string();
+            node.parts = parts(live.object.body(), kinds).iter().map(part).collect();
+        }
     }
-    if !node.images.is_empty() {
+    if !node.images.is_empty() || kinds.of(object.id()).pod_label.is_some() {
         node.pods =
             pods_of(cluster, object, &node.images, kinds).await.or_else(|error| Ok(vec![only_local(error)?]))?;
     }
     let made = made(cluster, object, kinds).await.or_else(|error| only_local(error).map(|_| Vec::new()))?;
     Ok([node].into_iter().chain(made).collect())
+}
+
+/// Says of a part of an object how many of it are ready.
+fn part(Part { name, ready, wanted }: &Part) -> String {
+    let wanted = wanted.map_or_else(String::new, |wanted| format!(" of {wanted}"));
+    format!("part {name}  {ready}{wanted} ready")
 }
 
 fn containers(template: &Value) -> impl Iterator<Item = &Value> {
@@ -100,18 +112,22 @@ async fn pods_of(
     };
     let (labels, namespace) = (labels.join(","), object.id().namespace.as_str());
     let search = Search { namespace, labels: &labels, fields: "" };
-    let mut pods = cluster.search(&Gvk::new("v1", "Pod"), search).await?;
-    pods.sort_by(|one, other| one.object.id().cmp(other.object.id()));
-    Ok(pods.iter().map(|live| pod(live.object.body(), &live.object.id().name, images)).collect())
+    let pods = cluster.search(&Gvk::new("v1", "Pod"), search).await?;
+    let label = kinds.of(object.id()).pod_part.as_deref();
+    let parted = |live: &Live| label.and_then(|label| live.object.label(label)).map(str::to_owned);
+    let mut pods: Vec<(Option<String>, &Object)> = pods.iter().map(|live| (parted(live), &live.object)).collect();
+    pods.sort_by(|(part, pod), (other, next)| (part, pod.id()).cmp(&(other, next.id())));
+    Ok(pods.into_iter().map(|(part, it)| pod(it.body(), (&it.id().name, part.as_deref()), images)).collect())
 }
 
-fn pod(body: &Value, name: &str, images: &BTreeSet<String>) -> String {
+fn pod(body: &Value, (name, part): (&str, Option<&str>), images: &BTreeSet<String>) -> String {
+    let part = part.map(|part| format!("  {part}")).unwrap_or_default();
     let state = pods::trouble(body).map_or_else(|| "ready".to_owned(), |trouble| trouble.what);
     let running = containers(body).filter_map(|container| container["image"].as_str());
     let others: BTreeSet<&str> = running.filter(|image| !images.contains(*image)).collect();
     let others = others.into_iter().collect::<Vec<_>>().join(", ");
     let others = if others.is_empty() { others } else { format!("  runs {others}") };
-    format!("Pod {name}  {state}{others}")
+    format!("Pod {name}{part}  {state}{others}")
 }
 
 /// Returns what an operator has made of an object.
@@ -127,6 +143,7 @@ async fn made(cluster: &dyn Cluster, object: &Object, kinds: &kinds::Table) -> R
             state: format!("{}, made by the operator", health(live.object.body(), Readiness::default(), kinds)),
             body: live.object.into_body(),
             images: BTreeSet::new(),
+            parts: Vec::new(),
             pods: Vec::new(),
         })
         .collect())

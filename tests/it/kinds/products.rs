@@ -210,7 +210,7 @@ fn a_request_goes_through_phases() {
 }
 
 /// Kinds that packs render, and the specs that go with them: apiVersion and kind.
-const RENDERED: [(&str, &str); 46] = [
+const RENDERED: [(&str, &str); 47] = [
     ("v1", "ServiceAccount"),
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
@@ -227,6 +227,7 @@ const RENDERED: [(&str, &str); 46] = [
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
     ("gateway.networking.k8s.io/v1", "GatewayClass"),
     ("gateway.networking.k8s.io/v1", "Gateway"),
+    ("gateway.networking.k8s.io/v1", "BackendTLSPolicy"),
     ("gateway.networking.k8s.io/v1", "ListenerSet"),
     ("gateway.networking.k8s.io/v1", "HTTPRoute"),
     ("gateway.networking.k8s.io/v1", "GRPCRoute"),

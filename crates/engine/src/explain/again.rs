@@ -1,18 +1,21 @@
 //! Rendering one unit again, with inputs that say something else.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::inputs::{Case, Input, Kind};
+use super::reads::{generator_with, specs_with};
 use crate::merge::merge_over;
 use crate::merge::origin::{LayerName, Merged};
 use crate::object::{Object, ObjectId};
 use crate::overlay::Overlay;
-use crate::pack::Parameters;
+use crate::pack::{Parameters, ValuesGenerator};
 use crate::resolve::{Resolved, gateway_of};
 use crate::schema::Schema;
-use crate::spec::Document;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::overlay::ClusterOverlay;
+use crate::spec::{Document, Specs};
 use crate::unit::single::objects;
 use crate::unit::{self, Options};
 use crate::yaml::Node;
@@ -30,6 +33,7 @@ struct Changed {
     overlays: Vec<(usize, Overlay)>,
     kind: Option<Parameters>,
     options: Option<Options>,
+    specs: Option<Specs>,
 }
 
 /// Returns the objects of a unit with some of its inputs changed; `None` if that is refused.
@@ -49,7 +53,19 @@ impl Changed {
             Kind::Defaults => self.defaults = Some(Merged::of_value(LayerName::Builtin, "", root)),
             Kind::Layer(index) => self.layers.push((index, Node::of_value(root))),
             Kind::Overlay(index) => self.overlays.push((index, overlay(case.resolved.overlays[index], root)?)),
-            Kind::Settings => self.kind = Some(with_settings(case.resolved.kind, root)?),
+            Kind::Read(_) => {
+                let specs = self.specs.as_ref().unwrap_or(case.resolved.specs);
+                self.specs = Some(specs_with(specs, case.reads.document(kind)?, root));
+            }
+            Kind::Builtin(_) => {
+                let known = self.kind.as_ref().unwrap_or(case.resolved.kind);
+                let generator = generator_with(&*known.generator, case.reads.document(kind)?, root)?;
+                self.kind = Some(with_generator(known, generator));
+            }
+            Kind::Settings => {
+                let known = self.kind.as_ref().unwrap_or(case.resolved.kind);
+                self.kind = Some(with_generator(known, known.generator.with_settings(root)?));
+            }
             Kind::Sync => self.options = Some(options(case.inputs.options, root)),
         }
         Some(())
@@ -78,6 +94,9 @@ impl Changed {
         if let Some(kind) = &self.kind {
             resolved.kind = kind;
         }
+        if let Some(specs) = &self.specs {
+            resolved.specs = specs;
+        }
         let subject = unit::subject(&resolved, options);
         let parameters = match &self.defaults {
             Some(defaults) => merge_over(defaults.clone(), &resolved.layers, &resolved.kind.table),
@@ -103,16 +122,16 @@ fn overlay(overlay: &Overlay, root: &Value) -> Option<Overlay> {
     Some(Overlay::new(document, spec))
 }
 
-fn with_settings(kind: &Parameters, settings: &Value) -> Option<Parameters> {
-    Some(Parameters {
+fn with_generator(kind: &Parameters, generator: Arc<dyn ValuesGenerator>) -> Parameters {
+    Parameters {
         kind: kind.kind.clone(),
         // Specs are read by now, and checked.
         schema: Schema::anything(),
         sense: None,
         table: kind.table.clone(),
-        generator: kind.generator.with_settings(settings)?,
+        generator,
         post_processor: kind.post_processor.clone(),
-    })
+    }
 }
 
 fn options(base: &Options, root: &Value) -> Options {

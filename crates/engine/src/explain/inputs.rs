@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::reads::{Reads, is_used};
 use super::spots::{Spot, leaves};
 use super::{By, ClusterValue, Inputs, Said};
 use crate::merge::merge_over;
@@ -17,6 +18,8 @@ use crate::unit;
 pub(super) struct Case<'a> {
     pub(super) resolved: &'a Resolved<'a>,
     pub(super) inputs: &'a Inputs<'a>,
+    /// Documents that the pack looks up.
+    pub(super) reads: Reads<'a>,
     defaults: Merged,
     settings: Value,
 }
@@ -34,6 +37,10 @@ pub(super) enum Kind {
     Layer(usize),
     /// The part of a `ClusterOverlay` about objects; its parameters are a layer.
     Overlay(usize),
+    /// A document of the source that the pack looks up.
+    Read(usize),
+    /// A document that is built into the pack.
+    Builtin(usize),
     /// The settings of the pack, beside the parameters in it.
     Settings,
     /// The options of a sync for all that it renders.
@@ -55,7 +62,9 @@ impl<'a> Case<'a> {
     pub(super) fn new(resolved: &'a Resolved<'a>, inputs: &'a Inputs<'a>) -> Self {
         let generator = &resolved.kind.generator;
         let defaults = generator.defaults(&unit::subject(resolved, inputs.options));
-        Self { resolved, inputs, defaults, settings: generator.settings() }
+        let read = resolved.pack.manifest.reads.iter().map(|claim| (claim.group.as_str(), claim.kind.as_str()));
+        let reads = Reads::of(resolved.specs, &**generator, &read.collect::<Vec<_>>());
+        Self { resolved, inputs, reads, defaults, settings: generator.settings() }
     }
 
     /// Returns the merged parameters.
@@ -80,6 +89,12 @@ impl<'a> Case<'a> {
         kinds.chain(overlays).chain([Kind::Sync]).map(|kind| self.input(kind)).collect()
     }
 
+    /// Returns the documents that the pack looks up for it, as inputs. To find them costs a rendering for each.
+    pub(super) fn read(&self) -> Vec<Input> {
+        let inputs = self.reads.kinds().map(|kind| self.input(kind));
+        inputs.filter(|input| is_used(self, input)).collect()
+    }
+
     fn input(&self, kind: Kind) -> Input {
         let root = self.root(kind);
         let mut leaves = leaves(&root);
@@ -88,6 +103,9 @@ impl<'a> Case<'a> {
         if matches!(kind, Kind::Overlay(_)) {
             followers = leaves.iter().filter(|spot| is_target(spot)).cloned().collect();
             leaves.retain(is_in_patch);
+        }
+        if matches!(kind, Kind::Read(_) | Kind::Builtin(_)) {
+            leaves.retain(|spot| spot.steps().next() == Some("spec"));
         }
         if kind == Kind::Defaults && !self.settings.is_null() {
             // What settings say about parameters is varied as a setting.
@@ -104,6 +122,7 @@ impl<'a> Case<'a> {
             Kind::Defaults => self.defaults.to_value(),
             Kind::Layer(index) => self.resolved.layers[index].node.to_value(),
             Kind::Overlay(index) => document(&self.resolved.overlays[index].document),
+            Kind::Read(_) | Kind::Builtin(_) => self.reads.document(kind).map(document).unwrap_or_default(),
             Kind::Settings => self.settings.clone(),
             Kind::Sync => {
                 let options = self.inputs.options;
@@ -160,7 +179,13 @@ impl<'a> Case<'a> {
         match input.kind {
             Kind::Settings => format!("packs.{}.{path}", self.resolved.pack.manifest.name),
             Kind::Sync => format!("syncs.{}.{path}", self.sync()),
-            Kind::Spec | Kind::Set(_) | Kind::Defaults | Kind::Layer(_) | Kind::Overlay(_) => path.to_owned(),
+            Kind::Spec
+            | Kind::Set(_)
+            | Kind::Defaults
+            | Kind::Layer(_)
+            | Kind::Overlay(_)
+            | Kind::Read(_)
+            | Kind::Builtin(_) => path.to_owned(),
         }
     }
 
@@ -186,6 +211,8 @@ impl<'a> Case<'a> {
             Kind::Overlay(index) => {
                 (By::Layer(LayerName::Overlay), in_document(&self.resolved.overlays[index].document).1)
             }
+            Kind::Read(index) => in_document(self.reads.source[index]),
+            Kind::Builtin(index) => (By::Layer(LayerName::Builtin), in_document(&self.reads.builtin[index]).1),
             Kind::Settings => self.setting(["packs", pack].into_iter().chain(ways())),
             Kind::Sync => self.setting(["syncs", self.sync()].into_iter().chain(ways())),
         }

@@ -36,7 +36,8 @@ impl<'a> Trace<'a> {
 
     /// Changes everything.
     pub(super) fn run(&mut self) {
-        let inputs = self.case.inputs();
+        let mut inputs = self.case.inputs();
+        inputs.extend(self.case.read());
         let mut refused: Vec<(&Input, &Spot)> = Vec::new();
         for input in &inputs {
             refused.extend(input.leaves.iter().filter(|spot| !self.vary(input, spot)).map(|spot| (input, spot)));
@@ -51,7 +52,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Changes single inputs, and nothing together.
+    /// Changes single inputs, and nothing together; documents that a pack looks up are hundreds of lines, and are left out.
     pub(super) fn run_once(&mut self) {
         for input in &self.case.inputs() {
             for spot in &input.leaves {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// One row: a kind and its columns.
@@ -23,6 +24,7 @@ pub struct Row {
     /// Whether it takes long to become healthy, because models are loaded.
     pub slow: bool,
     /// When its objects are healthy.
+    #[serde(deserialize_with = "health")]
     pub health: Health,
     /// The fields by which its objects name others.
     pub refers_to: Vec<Reference>,
@@ -36,12 +38,18 @@ pub struct Row {
     pub templates: Vec<String>,
     /// The label by which its pods name their object, where it has no selector.
     pub pod_label: Option<String>,
+    /// The label by which its pods name the part of it that they are.
+    pub pod_part: Option<String>,
+    /// Fields with a mapping of its parts, each with `replicas` and `readyReplicas`, as its operator writes them.
+    pub parts: Vec<String>,
     /// The objects that its operator makes of its own.
     pub makes: Option<Makes>,
     /// Fields that others may add: they stay, and are no drift.
     pub others_may_add: Vec<String>,
     /// Whether its `spec` holds `resources` of containers without the containers.
     pub resources: bool,
+    /// How strategic merge patches change its objects, where that is no knowledge of Kubernetes.
+    pub strategic: Option<Strategic>,
     /// The version by which it is asked for where no object of it is at hand; if absent nothing looks for it.
     pub version: Option<String>,
     /// The short name that kubectl has for it.
@@ -64,9 +72,12 @@ impl Default for Row {
             route: false,
             templates: vec!["spec.template".to_owned()],
             pod_label: None,
+            pod_part: None,
+            parts: Vec::new(),
             makes: None,
             others_may_add: Vec::new(),
             resources: false,
+            strategic: None,
             version: None,
             short: None,
         }
@@ -152,14 +163,35 @@ pub enum Health {
     /// By others who use it, in its status: it is healthy unless one refuses it.
     Refusals(Refusals),
     /// An expression in CEL over `object`.
-    Current(String),
+    #[serde(skip)]
+    Current(Expressed),
+}
+
+/// An expression in CEL over `object` that is true once it is healthy.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expressed {
+    /// The expression.
+    pub current: String,
+    /// The message while it is not true.
+    pub message: Option<String>,
 }
 
 impl Health {
     /// Returns the expression, if it is one.
     pub(crate) fn expression(&self) -> Option<&str> {
-        if let Self::Current(expression) = self { Some(expression) } else { None }
+        if let Self::Current(expressed) = self { Some(&expressed.current) } else { None }
     }
+}
+
+/// Reads a rule of health: its name, with what it takes, or `current` with an expression, and perhaps a message beside it.
+fn health<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Health, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let read = match value.get("current") {
+        Some(_) => Expressed::deserialize(value).map(Health::Current),
+        None => Health::deserialize(value),
+    };
+    read.map_err(D::Error::custom)
 }
 
 /// The verdict of a controller on an object, by conditions and fields.
@@ -222,6 +254,19 @@ pub struct Refusals {
     pub conditions: Vec<String>,
     /// The message where a condition has none.
     pub unready: String,
+}
+
+/// The rules by which a strategic merge patch changes objects of a custom kind, as its definition has them. What is not
+/// said merges if it is a mapping, and is replaced if it is a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Strategic {
+    /// Paths of lists whose items merge, each with the field that tells items apart; `*` stands for each item of a list.
+    pub keys: BTreeMap<String, String>,
+    /// Paths of templates of pods.
+    pub pod_templates: Vec<String>,
+    /// Paths of specs of pods.
+    pub pods: Vec<String>,
 }
 
 /// A field that names another object.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Overlay, Overlays, names};
 use crate::problem::{Place, Problem};
 use crate::selector::{ClusterFacts, Fleet};
+use crate::spec::Specs;
 use crate::text::digest;
 
 /// An overlay that has no say, or not all that it was meant to have.
@@ -53,6 +54,11 @@ impl Overlays {
     /// Returns a warning for what overlays name and no cluster has.
     pub fn lost_clusters(&self, fleet: &Fleet) -> Vec<Problem> {
         self.usable.iter().flat_map(|overlay| names::lost_clusters(overlay, fleet)).collect()
+    }
+
+    /// Returns a warning for what overlays say about documents of no pack, for a sync that does not apply these.
+    pub fn unapplied(&self, specs: &Specs) -> Vec<Problem> {
+        self.usable.iter().flat_map(|overlay| names::unapplied(overlay, specs)).collect()
     }
 
     /// Returns a warning for the rows of tables that are for no cluster.

@@ -13,7 +13,7 @@ use crate::problem::{Problem, Scope};
 use crate::selector::{ClusterSelector, Fleet};
 use crate::spec::overlay::SpecName;
 use crate::spec::{GATEWAY_API, Specs};
-use crate::text::listed;
+use crate::text::{count, listed};
 use crate::yaml::Node;
 
 /// The names of clusters in an overlay.
@@ -53,12 +53,17 @@ pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Probl
 /// Returns a warning for each spec that is named by its kind, and perhaps its name, and that is not in the source.
 fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
     let wanted = overlay.spec.target.iter().filter_map(|target| target.specs.as_ref()).flatten().enumerate();
+    if overlay.spec.target.as_ref().is_none_or(|target| target.specs.is_none()) {
+        return Vec::new();
+    }
+    let unclaimed: BTreeSet<ObjectId> = specs.unclaimed_objects().map(|(id, _)| id).collect();
     let warning = |(index, wanted): (usize, &SpecName)| {
         let is_beside = |id: &&ObjectId| {
             wanted.group.as_ref().is_none_or(|group| *group == id.group)
                 && wanted.namespace.as_ref().is_none_or(|ns| specs.namespace(ns) == id.namespace)
         };
-        let beside: Vec<&ObjectId> = specs.documents.keys().chain(specs.broken.keys()).filter(is_beside).collect();
+        let all = specs.documents.keys().chain(specs.broken.keys()).chain(&unclaimed);
+        let beside: Vec<&ObjectId> = all.filter(is_beside).collect();
         let of_kind = beside.iter().filter(|id| id.kind == wanted.kind);
         let names: BTreeSet<&str> = of_kind.map(|id| id.name.as_str()).collect();
         let path = ["spec", "target", "specs", &index.to_string()];
@@ -73,6 +78,19 @@ fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
             }
             Some(_) | None => None,
         }
+    };
+    wanted.filter_map(warning).collect()
+}
+
+/// Returns a warning for each selection of specs that means documents of no pack, for a sync that does not apply these.
+pub(super) fn unapplied(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
+    let wanted = overlay.spec.target.iter().filter_map(|target| target.specs.as_ref()).flatten().enumerate();
+    let unclaimed: Vec<ObjectId> = specs.unclaimed_objects().map(|(id, _)| id).collect();
+    let warning = |(index, wanted): (usize, &SpecName)| {
+        let number = unclaimed.iter().filter(|id| wanted.is(id, specs)).count();
+        let message = format!("{} of the source cannot be reached: no pack claims it", count(number, &wanted.kind));
+        let problem = warning(overlay, &["spec", "target", "specs", &index.to_string()], message, None);
+        (number > 0).then(|| problem.hint("with unclaimed: apply the sync applies it, and the overlay has its say"))
     };
     wanted.filter_map(warning).collect()
 }

@@ -7,13 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::patch::OverlayPatch;
+use super::patch::{OverlayPatch, Target};
 use super::{Assignment, Overlay, ties};
 use crate::check::suggest;
+use crate::kinds;
+use crate::kinds::row::Row;
 use crate::marks::OWN_PREFIX;
 use crate::object::{Object, ObjectId};
 use crate::problem::Problem;
 use crate::spec::overlay::ObjectTarget;
+use crate::text::{count, listed};
 use crate::yaml;
 
 /// The fields of `metadata` that a patch may change.
@@ -23,6 +26,12 @@ const OPEN_METADATA: [&str; 2] = ["labels", "annotations"];
 const CLOSED: &str = "which object it is, which pods it selects, its status and all metadata but labels and annotations \
                       cannot be patched";
 
+/// The name that stands for every object of a kind.
+const ALL: &str = "*";
+
+/// The most objects that are named.
+const MOST_OBJECTS: usize = 3;
+
 /// The patches that have found something to change: the overlay and the number of the patch.
 pub(crate) type Touched = BTreeSet<(ObjectId, usize)>;
 
@@ -30,33 +39,40 @@ pub(crate) type Touched = BTreeSet<(ObjectId, usize)>;
 pub(crate) fn patch(
     overlays: &[&Overlay],
     objects: Vec<Object>,
-    touched: &mut Touched,
+    (kinds, touched): (&kinds::Table, &mut Touched),
 ) -> Result<Vec<Object>, Vec<Problem>> {
     if overlays.iter().all(|overlay| overlay.spec.object_patches.is_empty()) {
         return Ok(objects);
     }
-    objects.into_iter().map(|object| patched(overlays, object, touched)).collect()
+    objects.into_iter().map(|object| patched(overlays, object, (kinds, &mut *touched))).collect()
 }
 
-fn patched(overlays: &[&Overlay], mut object: Object, touched: &mut Touched) -> Result<Object, Vec<Problem>> {
+fn patched(
+    overlays: &[&Overlay],
+    mut object: Object,
+    (kinds, touched): (&kinds::Table, &mut Touched),
+) -> Result<Object, Vec<Problem>> {
+    let row = kinds.of(object.id());
     for group in ties::ranks(overlays) {
         let concerns = |change: &OverlayPatch<'_>| matches(&target(change).target, object.id());
         let of = |overlay| OverlayPatch::of_objects(overlay).filter(concerns).collect();
         let changes: Vec<Vec<OverlayPatch<'_>>> = group.iter().map(|overlay| of(overlay)).collect();
         touched.extend(changes.iter().flatten().map(|change| (change.overlay.document.id.clone(), change.index)));
-        let ties = contradictions(&changes, &object);
+        let ties = contradictions(&changes, &object, row);
         if !ties.is_empty() {
             return Err(ties);
         }
         for change in changes.iter().flatten() {
-            object = changed(&object, change).map_err(|problem| vec![*problem])?;
+            object = changed(&object, change, row).map_err(|problem| vec![*problem])?;
         }
     }
     Ok(object)
 }
 
 /// Compares the patches of the object, and those of each key of its data.
-fn contradictions(changes: &[Vec<OverlayPatch<'_>>], object: &Object) -> Vec<Problem> {
+fn contradictions(changes: &[Vec<OverlayPatch<'_>>], object: &Object, row: &Row) -> Vec<Problem> {
+    let gvk = object.gvk();
+    let whole = Target { id: object.id(), gvk: &gvk, row };
     let keys: BTreeSet<Option<&String>> =
         changes.iter().flatten().map(|change| target(change).data_key.as_ref()).collect();
     let mut problems = Vec::new();
@@ -68,9 +84,7 @@ fn contradictions(changes: &[Vec<OverlayPatch<'_>>], object: &Object) -> Vec<Pro
             None => Some(object.body().clone()),
             Some(key) => object.body()["data"][key].as_str().and_then(|text| parse(text).ok()),
         };
-        problems.extend(
-            value.map(|value| ties::of_changes(&changes, &value, (object.id(), &object.gvk()))).unwrap_or_default(),
-        );
+        problems.extend(value.map(|value| ties::of_changes(&changes, &value, whole)).unwrap_or_default());
     }
     problems
 }
@@ -80,14 +94,21 @@ fn target<'a>(change: &OverlayPatch<'a>) -> &'a crate::spec::overlay::ObjectPatc
 }
 
 fn matches(target: &ObjectTarget, id: &ObjectId) -> bool {
-    let is = |wanted: &Option<String>, value: &String| wanted.as_ref().is_none_or(|wanted| wanted == value);
-    target.kind == id.kind && is(&target.group, &id.group) && is(&target.name, &id.name)
+    let is = |wanted: Option<&str>, value: &str| wanted.is_none_or(|wanted| wanted == value);
+    target.kind == id.kind && is(target.group.as_deref(), &id.group) && is(named(target), &id.name)
 }
 
-fn changed(object: &Object, change: &OverlayPatch<'_>) -> Result<Object, Box<Problem>> {
+/// Returns the name of the object that is meant, if it is not all of the kind.
+fn named(target: &ObjectTarget) -> Option<&str> {
+    target.name.as_deref().filter(|name| *name != ALL)
+}
+
+fn changed(object: &Object, change: &OverlayPatch<'_>, row: &Row) -> Result<Object, Box<Problem>> {
+    let gvk = object.gvk();
+    let whole = Target { id: object.id(), gvk: &gvk, row };
     let body = match &target(change).data_key {
-        None => change.apply(object.body(), object.id(), &object.gvk())?,
-        Some(key) => with_data(object, key, change)?,
+        None => change.apply(object.body(), whole)?,
+        Some(key) => with_data(object, key, (change, whole))?,
     };
     check(object, &body, change)?;
     let fail = |error| change.problem(format!("what is left of {} is no object: {error}", object.id()));
@@ -95,7 +116,11 @@ fn changed(object: &Object, change: &OverlayPatch<'_>) -> Result<Object, Box<Pro
 }
 
 /// Patches the document that stands under a key of a `ConfigMap`, and writes it as it was written.
-fn with_data(object: &Object, key: &str, change: &OverlayPatch<'_>) -> Result<Value, Box<Problem>> {
+fn with_data(
+    object: &Object,
+    key: &str,
+    (change, whole): (&OverlayPatch<'_>, Target<'_>),
+) -> Result<Value, Box<Problem>> {
     let mut body = object.body().clone();
     let Some(text) = body["data"][key].as_str() else {
         let keys = body["data"].as_object().into_iter().flatten().map(|(key, _)| key.as_str());
@@ -104,7 +129,7 @@ fn with_data(object: &Object, key: &str, change: &OverlayPatch<'_>) -> Result<Va
     };
     let fail = |what| Box::new(change.problem(format!("{key:?} of {} {what}", object.id())));
     let document = parse(text).map_err(fail)?;
-    let patched = change.apply(&document, object.id(), &object.gvk())?;
+    let patched = change.apply(&document, whole)?;
     let is_json = serde_json::from_str::<Value>(text).is_ok();
     let text = if is_json { format!("{patched:#}") } else { yaml::to_string(&patched) };
     body["data"][key] = Value::from(text);
@@ -179,15 +204,9 @@ pub(crate) fn untouched(
     unrendered: &BTreeSet<ObjectId>,
     touched: &Touched,
 ) -> Vec<(Problem, BTreeSet<ObjectId>)> {
-    let mut governed: BTreeMap<&ObjectId, (&Overlay, BTreeSet<&ObjectId>)> = BTreeMap::new();
-    for (gateway, overlays) in &overlays.governed {
-        for overlay in overlays {
-            governed.entry(&overlay.document.id).or_insert_with(|| (overlay, BTreeSet::new())).1.insert(gateway);
-        }
-    }
     let mut problems = Vec::new();
-    for (overlay, gateways) in governed.into_values().filter(|(_, ids)| !ids.iter().any(|id| unrendered.contains(*id)))
-    {
+    let is_rendered = |ids: &BTreeSet<&ObjectId>| !ids.iter().any(|id| unrendered.contains(*id));
+    for (overlay, gateways) in governed(overlays).into_values().filter(|(_, ids)| is_rendered(ids)) {
         let units: BTreeSet<ObjectId> = gateways.into_iter().filter(|id| rendered.contains_key(id)).cloned().collect();
         let is_lost = |change: &OverlayPatch<'_>| !touched.contains(&(overlay.document.id.clone(), change.index));
         for change in OverlayPatch::of_objects(overlay).filter(|change| !units.is_empty() && is_lost(change)) {
@@ -198,8 +217,49 @@ pub(crate) fn untouched(
     problems
 }
 
+/// Returns a warning for each patch that names no object and is for several objects of one unit. Who means all of them
+/// says so.
+pub(crate) fn broad(overlays: &Assignment, rendered: &BTreeMap<ObjectId, Vec<ObjectId>>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (overlay, units) in governed(overlays).into_values() {
+        for change in OverlayPatch::of_objects(overlay).filter(|change| target(change).target.name.is_none()) {
+            let met = |unit: &&ObjectId| {
+                let objects = rendered.get(*unit).into_iter().flatten();
+                let met: Vec<&str> =
+                    objects.filter(|id| matches(&target(&change).target, id)).map(|id| id.name.as_str()).collect();
+                (met.len() > 1).then_some((unit.to_string(), met))
+            };
+            let all: Vec<(String, Vec<&str>)> = units.iter().filter_map(met).collect();
+            problems.extend(all.first().map(|(unit, names)| several(&change, unit, names, all.len() - 1)));
+        }
+    }
+    problems
+}
+
+fn several(change: &OverlayPatch<'_>, unit: &str, names: &[&str], others: usize) -> Problem {
+    let ObjectTarget { kind, .. } = &target(change).target;
+    let names = listed(names, MOST_OBJECTS);
+    let others =
+        if others == 0 { String::new() } else { format!(", and it is so for {}", count(others, "other spec")) };
+    let message = format!("the patch is for every {kind} of {unit}: {names}{others}");
+    let place = change.overlay.document.place_of(&["spec", change.list, &change.index.to_string(), "target"]);
+    let problem = Problem::warning(place, message).about(change.overlay.document.id.clone());
+    problem.hint("name one of them in its target, or say name: \"*\" if all are meant")
+}
+
+/// Returns the overlays that are in force, with the specs that they govern.
+fn governed(overlays: &Assignment) -> BTreeMap<&ObjectId, (&Overlay, BTreeSet<&ObjectId>)> {
+    let mut governed: BTreeMap<&ObjectId, (&Overlay, BTreeSet<&ObjectId>)> = BTreeMap::new();
+    for (gateway, overlays) in &overlays.governed {
+        for overlay in overlays {
+            governed.entry(&overlay.document.id).or_insert_with(|| (overlay, BTreeSet::new())).1.insert(gateway);
+        }
+    }
+    governed
+}
+
 fn lost<'a>(change: &OverlayPatch<'_>, there: impl Iterator<Item = &'a ObjectId> + Clone) -> Problem {
-    let ObjectTarget { group, kind, name } = &target(change).target;
+    let ObjectTarget { group, kind, .. } = &target(change).target;
     let about = |field, message: String, near: Option<&str>| {
         let path = ["spec", change.list, &change.index.to_string(), "target", field];
         change.overlay.document.problem(&path, message).meant(near)
@@ -209,7 +269,7 @@ fn lost<'a>(change: &OverlayPatch<'_>, there: impl Iterator<Item = &'a ObjectId>
         return about("kind", format!("nothing of kind {kind:?} is rendered that could be patched"), near);
     }
     let of_kind = there.filter(|id| id.kind == *kind);
-    match (name, group) {
+    match (named(&target(change).target), group) {
         (Some(name), _) if !of_kind.clone().any(|id| id.name == *name) => {
             let near = suggest(name, of_kind.map(|id| id.name.as_str()));
             about("name", format!("no {kind} {name:?} is rendered that could be patched"), near)

@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::Overlay;
 use crate::diff::Segment;
 use crate::error::Chain;
+use crate::kinds::row::Row;
 use crate::object::{Gvk, ObjectId};
-use crate::patch::{PatchError, PatchType, patch};
+use crate::patch::{PatchError, PatchType, patch_by_row};
 use crate::problem::{Place, Problem};
 
 /// One patch of an overlay.
@@ -22,6 +23,17 @@ pub(super) struct OverlayPatch<'a> {
     pub kind: PatchType,
     /// The patch itself.
     pub patch: &'a Value,
+}
+
+/// A document or object that is to be patched.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    /// It.
+    pub id: &'a ObjectId,
+    /// Its kind.
+    pub gvk: &'a Gvk,
+    /// All that is known of its kind.
+    pub row: &'a Row,
 }
 
 impl<'a> OverlayPatch<'a> {
@@ -57,15 +69,16 @@ impl<'a> OverlayPatch<'a> {
     }
 
     /// Makes the change; `what` is to be changed.
-    pub(super) fn apply(&self, value: &Value, what: &ObjectId, gvk: &Gvk) -> Result<Value, Box<Problem>> {
-        patch(value, self.kind, self.patch, gvk).map_err(|error| {
+    pub(super) fn apply(&self, value: &Value, what: Target<'_>) -> Result<Value, Box<Problem>> {
+        let Target { id, gvk, row } = what;
+        patch_by_row(value, self.kind, self.patch, (gvk, row)).map_err(|error| {
             let path = match &error {
                 PatchError::Operation { number, .. } => vec![(number - 1).to_string()],
                 PatchError::Fault { .. } | PatchError::Kind(_) | PatchError::Operations(_) => {
                     error.path().iter().map(part).collect()
                 }
             };
-            let message = format!("cannot patch {what}: {}", Chain(&error));
+            let message = format!("cannot patch {id}: {}", Chain(&error));
             self.problem_at(self.place_in_patch(&path), message).into()
         })
     }

@@ -6,11 +6,10 @@
 use serde_json::Value;
 
 use super::Overlay;
-use super::patch::OverlayPatch;
+use super::patch::{OverlayPatch, Target};
 use crate::interrupt;
 use crate::merge::origin::{Layer, LayerName, Merged};
 use crate::merge::{Table, disagreements, merge_over};
-use crate::object::{Gvk, ObjectId};
 use crate::patch::PatchType;
 use crate::problem::{Place, Problem};
 
@@ -61,20 +60,15 @@ fn parameters(
 
 /// Returns what two overlays of one rank make of a value if it matters which of them is first. The changes of each
 /// overlay stand together.
-pub(super) fn of_changes(changes: &[Vec<OverlayPatch<'_>>], value: &Value, target: (&ObjectId, &Gvk)) -> Vec<Problem> {
+pub(super) fn of_changes(changes: &[Vec<OverlayPatch<'_>>], value: &Value, target: Target<'_>) -> Vec<Problem> {
     let speaking: Vec<&Vec<OverlayPatch<'_>>> = changes.iter().filter(|changes| !changes.is_empty()).collect();
     let speaking = pairs(&speaking).take_while(|_| !interrupt::is_given());
     speaking.filter_map(|(one, other)| of_two(one, other, value, target)).collect()
 }
 
-fn of_two(
-    one: &[OverlayPatch<'_>],
-    other: &[OverlayPatch<'_>],
-    value: &Value,
-    (id, gvk): (&ObjectId, &Gvk),
-) -> Option<Problem> {
+fn of_two(one: &[OverlayPatch<'_>], other: &[OverlayPatch<'_>], value: &Value, target: Target<'_>) -> Option<Problem> {
     let apply = |value: Value, changes: &[OverlayPatch<'_>]| {
-        changes.iter().try_fold(value, |value, change| change.apply(&value, id, gvk)).ok()
+        changes.iter().try_fold(value, |value, change| change.apply(&value, target)).ok()
     };
     let other_wins = apply(value.clone(), one).and_then(|value| apply(value, other));
     let one_wins = apply(value.clone(), other).and_then(|value| apply(value, one));

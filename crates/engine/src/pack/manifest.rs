@@ -213,6 +213,8 @@ pub struct HealthHint {
     pub when: Option<String>,
     /// An expression in CEL over `object` that is true once the object is what it should be.
     pub current: String,
+    /// The message while it is not true.
+    pub message: Option<String>,
 }
 
 /// By what an operator is known on a cluster.

@@ -32,7 +32,7 @@ pub enum Fault {
     #[error("{side}has no {key:?}, by which items of this list are told apart")]
     NoKey {
         /// The field that it lacks.
-        key: &'static str,
+        key: String,
         /// The side that the item is from.
         side: Side,
     },
@@ -51,6 +51,9 @@ pub enum Fault {
     /// `$patch` says something that there is not.
     #[error("has a \"$patch\" of {0}, but only \"delete\" and \"replace\" exist here")]
     Directive(Value),
+    /// A directive that only kinds of Kubernetes have.
+    #[error("is a directive that custom resources do not have")]
+    NoDirective,
     /// The name of a directive ends before it says what it is about.
     #[error("is no directive; it needs a slash and the name of a list behind it")]
     IncompleteDirective,
@@ -98,6 +101,12 @@ impl Mistake {
     /// Says that this item is on the way.
     pub(super) fn in_item(mut self, index: usize) -> Self {
         self.way.push(Segment::Index(index));
+        self
+    }
+
+    /// Says that this is on the way.
+    pub(super) fn at(mut self, segment: Segment) -> Self {
+        self.way.push(segment);
         self
     }
 

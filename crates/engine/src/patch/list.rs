@@ -127,7 +127,7 @@ fn in_item(index: usize) -> impl Fn(Fault) -> Mistake {
 
 fn id(item: &Value, key: &'static str, side: Side) -> Result<Value, Fault> {
     let fields = item.as_object().ok_or(Fault::NoMapping)?;
-    fields.get(key).cloned().ok_or(Fault::NoKey { key, side })
+    fields.get(key).cloned().ok_or_else(|| Fault::NoKey { key: key.to_owned(), side })
 }
 
 /// The items of an object's list while a patch changes it.

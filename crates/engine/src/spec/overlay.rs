@@ -195,7 +195,7 @@ pub struct ObjectTarget {
     /// Kind.
     #[schemars(length(min = 1))]
     pub kind: String,
-    /// Name; absent: any.
+    /// Name; absent: any, and a warning where that is more than one object of a spec; `*`: any.
     pub name: Option<String>,
 }
 

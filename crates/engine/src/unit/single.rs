@@ -93,7 +93,7 @@ pub(super) fn rendered(
         objects = post_processor.process(subject, objects)?;
     }
     let finished = objects.into_iter().map(|object| finish(object, subject.namespace, &subject.specs.kinds, options));
-    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), touched)?;
+    let objects = overlay::object::patch(&resolved.overlays, finished.collect(), (&subject.specs.kinds, touched))?;
     let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
     if let Some(object) = all.into_iter().find(|object| has_own_prefix(object)) {
         return Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())));

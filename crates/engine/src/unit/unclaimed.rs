@@ -4,17 +4,15 @@ use std::collections::BTreeSet;
 
 use super::written::written;
 use super::{Options, Rendering, Unit, finish};
-use crate::kinds;
 use crate::object::{Gvk, ObjectId};
+use crate::overlay::object::Touched;
+use crate::overlay::{self, Assignment, Overlay};
 use crate::pack::Packs;
 use crate::problem::Problem;
 use crate::resolve::parent;
 use crate::spec::gateway::GatewayClass;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, GATEWAY_API, Specs};
-
-/// The namespace of objects that do not name one.
-const DEFAULT_NAMESPACE: &str = "default";
 
 /// Returns the documents of known kinds that belong to a controller that no pack renders for: classes, and listener
 /// sets of its Gateways (`foreign`) or of Gateways that are not here.
@@ -33,11 +31,17 @@ pub(super) fn foreign<'a>(specs: &'a Specs, packs: &Packs, foreign: &BTreeSet<&O
 }
 
 impl Rendering {
-    /// Files the documents that no pack claims.
-    pub(super) fn add_unclaimed(&mut self, documents: Vec<&Document>, packs: &Packs, options: &Options) {
+    /// Files the documents that no pack claims; `touched` notes which patches of overlays were for them.
+    pub(super) fn add_unclaimed(
+        &mut self,
+        documents: Vec<&Document>,
+        (packs, specs, overlays): (&Packs, &Specs, &Assignment),
+        (options, touched): (&Options, &mut Touched),
+    ) {
         for document in documents {
-            let home = home(document, packs, options);
-            let id = home.as_ref().map_or_else(|| document.id.clone(), |home| guessed(document, home, packs.table()));
+            let is_known = packs.kinds().contains_key(&(document.id.group.clone(), document.id.kind.clone()));
+            let home = (!is_known).then(|| specs.home(document).to_owned());
+            let id = if is_known { document.id.clone() } else { specs.placed(document) };
             // Whether its kind has namespaces shows only on a cluster.
             self.documents.insert(id.within(""));
             self.documents.insert(id.clone());
@@ -45,12 +49,18 @@ impl Rendering {
                 self.unclaimed.push((document.id.clone(), document.place()));
                 continue;
             }
-            match unit(document, &id, home, (packs.table(), options)) {
+            if specs.broken.contains_key(&id) {
+                self.broken.insert(id);
+                continue;
+            }
+            let began = Unit { id: id.clone(), home, ..Unit::of(document) };
+            match filled(began, document, overlays, (specs, options, &mut *touched)) {
                 Ok(unit) => self.units.push(unit),
-                Err(problem) => {
-                    self.flawed.insert(id.clone(), problem.place.clone());
+                Err(problems) => {
+                    let place = problems.first().map_or_else(|| document.place(), |problem| problem.place.clone());
+                    self.flawed.insert(id.clone(), place);
                     self.broken.insert(id);
-                    self.problems.push(*problem);
+                    self.problems.extend(problems);
                 }
             }
         }
@@ -80,33 +90,48 @@ impl Rendering {
     }
 }
 
-/// Returns the namespace of a document if its kind has namespaces; `None` where it is known already.
-fn home(document: &Document, packs: &Packs, options: &Options) -> Option<String> {
-    let kind = (document.id.group.clone(), document.id.kind.clone());
-    if packs.kinds().contains_key(&kind) {
-        return None;
-    }
-    let said = Some(&document.id.namespace).filter(|namespace| !namespace.is_empty());
-    Some(options.target_namespace.as_ref().or(said).map_or(DEFAULT_NAMESPACE, String::as_str).to_owned())
-}
-
-fn guessed(document: &Document, home: &str, kinds: &kinds::Table) -> ObjectId {
-    let namespace = if kinds.is_cluster_scoped(&document.gvk) { "" } else { home };
-    document.id.within(namespace)
-}
-
-fn unit(
+/// Fills the unit of a document with what is applied: the document as it is, but for what overlays change.
+fn filled(
+    unit: Unit,
     document: &Document,
-    id: &ObjectId,
-    home: Option<String>,
-    (kinds, options): (&kinds::Table, &Options),
-) -> Result<Unit, Box<Problem>> {
+    overlays: &Assignment,
+    (specs, options, touched): (&Specs, &Options, &mut Touched),
+) -> Result<Unit, Vec<Problem>> {
     if document.root.get("sops").is_some() {
         let message = "the document is still encrypted (it has a sops section), and gatewright decrypts nothing";
-        let problem = Problem::document(document.place_of(&["sops"]), message).about(id.clone());
+        let problem = Problem::document(document.place_of(&["sops"]), message).about(unit.id.clone());
         let hint = "keep the secret in a store that the cluster reads by itself, with External Secrets for example";
-        return Err(problem.hint(hint).into());
+        return Err(vec![problem.hint(hint)]);
     }
-    let object = finish(written(document)?, &id.namespace, kinds, options);
-    Ok(Unit { id: id.clone(), objects: vec![object], home, ..Unit::of(document) })
+    if let Some(reason) = overlays.held(&unit.id) {
+        return Err(vec![document.problem(&[], reason).about(unit.id)]);
+    }
+    let governing = overlays.of(&unit.id);
+    let unusable = governing.iter().filter(|_| unit.home.is_some()).filter_map(|overlay| unusable(overlay, &unit.id));
+    let unusable: Vec<Problem> = unusable.collect();
+    if !unusable.is_empty() {
+        return Err(unusable);
+    }
+    let object = written(document).map_err(|problem| vec![*problem])?;
+    let object = finish(object, &unit.id.namespace, &specs.kinds, options);
+    let objects = overlay::object::patch(&governing, vec![object], (&specs.kinds, touched))?;
+    Ok(Unit { objects, ..unit.governed(&governing) })
+}
+
+/// Says what of an overlay can be no matter of a document that no pack claims: it has no parameters.
+fn unusable(overlay: &Overlay, id: &ObjectId) -> Option<Problem> {
+    let parameters = overlay.layer().is_some().then_some(("parameters", "it has no parameters"));
+    let rules = (!overlay.spec.enforce.is_empty()).then_some(("enforce", "no rule can be checked for it"));
+    let (field, reason) = parameters.or(rules)?;
+    let problem = overlay.document.problem(&["spec", field], format!("no pack claims {id}, so that {reason}"));
+    Some(problem.hint("put the patches of such documents into an overlay of their own"))
+}
+
+impl Unit {
+    /// Notes the overlays that have a say in it, with their files.
+    pub(super) fn governed(mut self, overlays: &[&Overlay]) -> Self {
+        self.files.extend(overlays.iter().flat_map(|overlay| overlay.files()));
+        self.overlays.extend(overlays.iter().map(|it| (it.document.id.name.clone(), it.selection())));
+        self
+    }
 }

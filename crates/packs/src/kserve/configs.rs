@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use gatewright_engine::object::ObjectId;
+use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::pack::{PackError, document};
 use gatewright_engine::spec::{Document, Specs};
 use gatewright_engine::yaml;
 use serde_json::Value;
 
+use super::NAME;
 use super::merge;
 use super::service::{CONFIG, GROUP};
 use super::settings::Settings;
@@ -52,9 +53,12 @@ pub(super) struct Missing {
 }
 
 /// The data of the pack.
+#[derive(Clone)]
 pub(super) struct Builtin {
     /// Presets by their names without prefix.
     presets: BTreeMap<&'static str, Value>,
+    /// The same as they are written, in the order of their names.
+    pub(super) documents: Vec<Document>,
     /// The configurations of schedulers that bring none along.
     pub(super) pickers: Value,
     /// The rights of what asks the API server.
@@ -72,12 +76,30 @@ impl Builtin {
     pub(super) fn read(files: &BTreeMap<&str, &str>) -> Result<Self, PackError> {
         let read = |file: &str| Ok(document(files, file)?.to_value());
         let presets = BUILTIN.into_iter().map(|(name, file)| Ok((name, merge::cleaned(&read(file)?["spec"]))));
+        let written = BUILTIN.into_iter().map(|(name, file)| Ok(written(name, file, document(files, file)?)));
         Ok(Self {
             presets: presets.collect::<Result<_, PackError>>()?,
+            documents: written.collect::<Result<_, PackError>>()?,
             pickers: read("pickers.yaml")?,
             rules: read("rules.yaml")?,
         })
     }
+}
+
+impl Builtin {
+    /// Returns it with another preset in the place of one of its own.
+    pub(super) fn with(&self, document: &Document) -> Option<Self> {
+        let name = self.presets.keys().find(|name| **name == document.id.name)?;
+        let mut other = self.clone();
+        other.presets.insert(name, merge::cleaned(&document.root.to_value()["spec"]));
+        Some(other)
+    }
+}
+
+fn written(name: &str, file: &str, root: yaml::Node) -> Document {
+    let id = ObjectId::new(GROUP, CONFIG, "", name);
+    let gvk = Gvk::new(root.get("apiVersion").and_then(yaml::Node::as_str).unwrap_or_default(), CONFIG);
+    Document { id, gvk, file: format!("{NAME}/{file}").into(), root, patched: Vec::new() }
 }
 
 impl<'a> Configs<'a> {

@@ -15,10 +15,35 @@ pub struct Spec {
     pub mode: Mode,
     /// Certificates of the pods.
     pub tls: Option<Tls>,
+    /// What a gateway is given to call the scheduler where that speaks TLS; absent: nothing, as with KServe.
+    pub scheduler_trust: Option<Trust>,
     /// The preset of the scheduler: `current`, `legacy`, or the name of an `LLMInferenceServiceConfig`.
     pub scheduler_preset: Option<String>,
     /// The token with which models are loaded from Hugging Face.
     pub hugging_face_token: Option<Token>,
+}
+
+/// What a gateway is given to call a scheduler in TLS: one of these.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(extend("x-gatewright-one-of" = ["destinationRule", "backendTLSPolicy"]))]
+pub struct Trust {
+    /// A `DestinationRule` for gateways of Istio. It does not verify the certificate, which the scheduler may have signed
+    /// itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination_rule: Option<bool>,
+    /// A `BackendTLSPolicy` for gateways that know it; it verifies the certificate.
+    #[serde(rename = "backendTLSPolicy", skip_serializing_if = "Option::is_none")]
+    pub backend_tls_policy: Option<Authority>,
+}
+
+/// A certificate authority.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Authority {
+    /// The `ConfigMap` with its certificate as `ca.crt`, in the namespace of the service, which somebody else looks after.
+    #[schemars(length(min = 1))]
+    pub ca_config_map: String,
 }
 
 /// A token that is in a Secret.

@@ -8,6 +8,7 @@ use super::picker;
 use super::pods::{MAIN, add_args, container, words};
 use super::service::Service;
 use super::tracing;
+use super::trust;
 use super::types::{Scheduler, Texts};
 use super::values::Unit;
 use super::workload::add_role;
@@ -36,6 +37,7 @@ pub(super) fn add(unit: &mut Unit<'_>) -> Result<(), Vec<Problem>> {
     let name = pool.pointer("/endpointPickerRef/name").and_then(Value::as_str);
     let name = name.map_or_else(|| unit.service.child("-epp-service"), str::to_owned);
     unit.add("services", json!({"name": name, "labels": labels, "selector": labels, "ports": ports(template)}));
+    trust::add(unit, &name, &labels);
     add_pools(unit, pool, &labels);
     Ok(())
 }
@@ -47,6 +49,7 @@ pub(super) fn labels(service: &Service<'_>) -> Texts {
 
 fn deployment(unit: &Unit<'_>, scheduler: &Scheduler, mut pod: Value, labels: &Texts) -> Result<Value, Vec<Problem>> {
     let labels = layered([labels, &scheduler.labels]);
+    trust::certify(&mut pod, unit);
     if let Some(main) = container(&mut pod, MAIN) {
         let is_high = scheduler.replicas.unwrap_or(1) > 1;
         let elects = words(main, "args")

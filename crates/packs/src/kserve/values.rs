@@ -6,7 +6,7 @@ use gatewright_engine::problem::Problem;
 use serde_json::{Value, json};
 
 use super::configs::Builtin;
-use super::parameters::Token;
+use super::parameters::{Token, Trust};
 use super::pods::{containers, list_items};
 use super::quantity::make_canonical;
 use super::route::{self, ALPHA_GROUP};
@@ -29,6 +29,8 @@ pub(super) struct Unit<'a> {
     pub(super) certificates: &'a Certificates,
     /// The token with which its model is loaded.
     pub(super) token: Option<&'a Token>,
+    /// What a gateway is given to call its scheduler in TLS.
+    pub(super) trust: Option<&'a Trust>,
     /// Whether its pool is rendered in the older version too.
     pub(super) has_alpha_pool: bool,
     /// Whether its scheduler is that of older releases.
@@ -44,8 +46,8 @@ impl<'a> Unit<'a> {
         certificates: &'a Certificates,
     ) -> Self {
         let families = FAMILIES.iter().map(|&family| (family, Vec::new())).collect();
-        let (token, has_alpha_pool, is_legacy) = (None, false, false);
-        Self { service, spec, settings, builtin, certificates, token, has_alpha_pool, is_legacy, families }
+        let (token, trust, has_alpha_pool, is_legacy) = (None, None, false, false);
+        Self { service, spec, settings, builtin, certificates, token, trust, has_alpha_pool, is_legacy, families }
     }
 
     /// Adds an object.
@@ -174,7 +176,7 @@ fn name_group(container: &mut Value) {
 }
 
 /// The families of objects, each of which has a template or a part of one.
-const FAMILIES: [&str; 12] = [
+const FAMILIES: [&str; 13] = [
     "accounts",
     "autoscalers",
     "certificates",
@@ -187,6 +189,7 @@ const FAMILIES: [&str; 12] = [
     "scaledObjects",
     "services",
     "sets",
+    "trust",
 ];
 
 /// Takes away fields of an object that say nothing, so that templates ask only whether a field is there.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::defaults::defaults;
 use crate::health;
 use crate::pack::Packs;
 use crate::tree::Tree;
@@ -170,18 +171,25 @@ fn a_mistake_in_a_template_says_where_and_what_there_is() {
 }
 
 /// A pack whose parameters stand in `ConfigMaps`.
-fn of_config_maps(text: &str) -> Rendering {
+fn mapped() -> Pack {
     let manifest = "
 name: mapped
 controllers: [example.com/mapped]
 classes: {mapped: example.com/mapped}
 parameters: {group: '', kind: ConfigMap, versions: [v1], schema: parameters.schema.yaml}
+defaults: defaults.yaml
 templates: [map.yaml]
 ";
     let schema = "{type: object, properties: {deployment: {type: object, properties: {replicas: {type: integer}}}}}";
     let map = "{apiVersion: v1, kind: Secret, metadata: {name: {{ name | json }}}, data: {n: {{ params.deployment.replicas | json }}}}";
-    let files = BTreeMap::from([("pack.yaml", manifest), ("parameters.schema.yaml", schema), ("map.yaml", map)]);
-    let packs = Packs::new(vec![Pack::declared(&files, &Value::Null).expect("it is sound")]).expect("it is sound");
+    let defaults = "{deployment: {replicas: 2}}";
+    let files =
+        [("pack.yaml", manifest), ("parameters.schema.yaml", schema), ("map.yaml", map), ("defaults.yaml", defaults)];
+    Pack::declared(&BTreeMap::from(files), &Value::Null).expect("it is sound")
+}
+
+fn of_config_maps(text: &str) -> Rendering {
+    let packs = Packs::new(vec![mapped()]).expect("it is sound");
     let gateway = "apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: infra}
@@ -206,6 +214,17 @@ fn a_config_map_that_is_referred_to_is_parameters() {
     assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], 3);
     let unclaimed: Vec<&str> = rendering.unclaimed.iter().map(|(id, _)| id.name.as_str()).collect();
     assert_eq!(unclaimed, ["other"]);
+}
+
+#[test]
+fn defaults_of_a_config_map_can_be_used_as_they_are_printed() {
+    let mut document = defaults(&mapped(), "mapped").document;
+    assert_eq!(document["data"], serde_json::json!({"deployment": "replicas: 2\n"}));
+    assert!(document.get("spec").is_none());
+    document["metadata"] = serde_json::json!({"name": "size", "namespace": "infra"});
+    let rendering = of_config_maps(&crate::yaml::to_string(&document));
+    assert_eq!(rendering.problems, []);
+    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], 2);
 }
 
 #[test]
