@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::duplicates;
 use super::generated::Generated;
 use super::written::written;
 use super::{Options, Source, finish, subject, values};
@@ -97,6 +98,10 @@ pub(super) fn rendered(
     let all = objects.iter().chain(generated.iter().map(|generated| &generated.object));
     if let Some(object) = all.into_iter().find(|object| has_own_prefix(object)) {
         return Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())));
+    }
+    let twice = duplicates::find(&objects, &subject.specs.kinds);
+    if !twice.is_empty() {
+        return Err(twice.iter().map(|message| subject.problem(message)).collect());
     }
     let Some(values) = values else { return Ok(Made { way: Way::PassedOn, objects, generated }) };
     let objects = resolved.pack.with_health(objects, &values).map_err(|error| fail(error.line()))?;
