@@ -118,12 +118,15 @@ fn filled(
     let fail = |message: String| vec![subject.problem(&message)];
     let failed = |error: RenderError| {
         let problem = subject.problem(&format!("pack {:?}: {}", pack.manifest.name, error.line()));
-        vec![problem.hint(in_scope(values))]
+        problem.hint(in_scope(values))
     };
-    let objects = pack.renderer.render(values).map_err(failed)?;
+    let (objects, errors) = pack.renderer.render_each(values);
+    if !errors.is_empty() {
+        return Err(errors.into_iter().map(failed).collect());
+    }
     let mut generated = Vec::new();
     for (value, renderer) in &pack.generated {
-        for object in renderer.render(values).map_err(failed)? {
+        for object in renderer.render(values).map_err(|error| vec![failed(error)])? {
             let object = finish(object, subject.namespace, &subject.specs.kinds, options);
             generated.push(Generated::of(object, value).map_err(fail)?);
         }
