@@ -31,13 +31,13 @@ fn place(line: usize, expected: &[&str], actual: &[&str]) -> Option<String> {
         return None;
     }
     let side = |word: &str, lines: &[&str]| {
-        let mut text: String = lines.iter().take(MOST_LINES).map(|line| format!("\n  {word}: {line}")).collect();
+        let mut said: Vec<String> = lines.iter().take(MOST_LINES).map(|line| format!("\n  {word}: {line}")).collect();
         match lines.len() {
-            0 => text += &format!("\n  {word}: (nothing)"),
-            number if number > MOST_LINES => text += &format!("\n  … and {} lines more", number - MOST_LINES),
+            0 => said.push(format!("\n  {word}: (nothing)")),
+            number if number > MOST_LINES => said.push(format!("\n  … and {} lines more", number - MOST_LINES)),
             _ => {}
         }
-        text
+        said.concat()
     };
     Some(format!("line {}:{}{}", line + 1, side("expected", expected), side("rendered", actual)))
 }
@@ -98,7 +98,7 @@ mod tests {
         ] {
             assert_eq!(differences(expected, actual), places, "{expected:?} {actual:?}");
         }
-        let many: String = (0..30).map(|line| format!("{line}\n")).collect();
+        let many = (0..30).map(|line| line.to_string()).collect::<Vec<_>>().join("\n");
         assert!(differences("", &many)[0].ends_with("\n  rendered: 19\n  … and 10 lines more"));
     }
 }

@@ -15,7 +15,7 @@ use regex::Regex;
 use self::kinds::wrong_kinds;
 use self::names::wrong_names;
 use super::declared::whole;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, PART};
 use super::texts::{Text, templates, texts};
 use super::{MANIFEST, PackError, document};
 use crate::check::{Mistake, check_layer, suggest};
@@ -65,7 +65,7 @@ fn readers<'a>(files: &'a BTreeMap<&str, &str>, manifest: &'a Manifest) -> impl 
 /// Texts that Tera does not take, each by itself: of several together it says only the first.
 fn unloadable(files: &BTreeMap<&str, &str>, texts: &[Text<'_>]) -> Vec<Problem> {
     let faults = |text: &Text<'_>| {
-        let parts = files.iter().filter(|(name, _)| name.ends_with(".tera") && **name != text.file);
+        let parts = files.iter().filter(|(name, _)| name.ends_with(PART) && **name != text.file);
         let parts: Vec<(String, String)> = parts.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         let own = [(text.file.to_owned(), text.template.to_string())];
         let faults = Renderer::with_parts(&own, &parts).err().map(|error| error.faults(text.file)).unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::manifest::Manifest;
+use super::manifest::{Manifest, PART};
 use super::{MANIFEST, document};
 use crate::problem::{Place, Problem};
 use crate::render::calls::{Fault, unknown_arguments};
@@ -34,7 +34,7 @@ impl Text<'_> {
 pub(super) fn templates<'a>(files: &BTreeMap<&'a str, &str>, manifest: &'a Manifest) -> BTreeSet<&'a str> {
     let named = manifest.templates.iter().map(|template| template.file.as_str());
     let generated = manifest.generate.iter().map(|value| value.template.as_str());
-    let parts = files.keys().copied().filter(|name| name.rsplit('.').next() == Some("tera"));
+    let parts = files.keys().copied().filter(|name| name.ends_with(PART));
     named.chain(generated).chain(parts).collect()
 }
 

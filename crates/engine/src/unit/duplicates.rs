@@ -84,9 +84,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(kind: &str, spec: Value, expected: &[&str]) {
+    fn check(kind: &str, spec: &Value, expected: &[&str]) {
         let (api_version, kind) = kind.split_once(' ').expect("version and kind");
-        let body = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
+        let body = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec.clone()});
         let object = Object::new(body).expect("it is an object");
         assert_eq!(find(&[object], &kinds::Table::default()), expected);
     }
@@ -99,13 +99,13 @@ mod tests {
         ]);
         check(
             "v1 Service",
-            json!({"ports": ports}),
+            &json!({"ports": ports}),
             &[
                 "Service a has 2 ports with the port 80 and protocol \"TCP\"",
                 "Service a has 2 ports with the name \"c\"",
             ],
         );
-        check("serving.example.com/v1 Service", json!({"ports": [{"port": 1}, {"port": 1}]}), &[]);
+        check("serving.example.com/v1 Service", &json!({"ports": [{"port": 1}, {"port": 1}]}), &[]);
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
         for (kind, spec) in [("apps/v1 Deployment", json!({"template": {"spec": pod}})), ("v1 Pod", pod.clone())] {
             let name = kind.split_once(' ').map_or(kind, |(_, kind)| kind);
             let texts = expected.map(|text| format!("{name} a {text}"));
-            check(kind, spec, &texts.each_ref().map(String::as_str));
+            check(kind, &spec, &texts.each_ref().map(String::as_str));
         }
     }
 }

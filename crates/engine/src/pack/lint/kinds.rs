@@ -11,6 +11,7 @@ use super::super::{MANIFEST, document};
 use super::unknown;
 use crate::check::suggest;
 use crate::problem::{Place, Problem};
+use crate::render::syntax::tags;
 use crate::schema::Schema;
 use crate::text::{did_you_mean, listed};
 use crate::yaml::Node;
@@ -36,15 +37,15 @@ pub(super) fn wrong_kinds(files: &BTreeMap<&str, &str>, manifest: &Manifest, sch
             lost.map(|(message, near)| Problem::document(place("overlays", index, "path"), message).meant(near)),
         );
         let at = place("overlays", index, "kind");
-        problems.extend(match overlay.creates {
-            true => not_made(&overlay.kind, at),
-            false => kinds.as_ref().and_then(|kinds| not_rendered(&overlay.kind, kinds, at)),
+        problems.extend(if overlay.creates {
+            not_made(&overlay.kind, at)
+        } else {
+            kinds.as_ref().and_then(|kinds| not_rendered(&overlay.kind, kinds, at))
         });
     }
     for (index, hint) in manifest.health.iter().enumerate() {
         let at = place("health", index, "kind");
-        let made = manifest.overlays.iter().filter(|overlay| overlay.creates).map(|overlay| overlay.kind.as_str());
-        let is_made = made.into_iter().any(|kind| kind == hint.kind);
+        let is_made = manifest.overlays.iter().any(|overlay| overlay.creates && overlay.kind == hint.kind);
         problems.extend(kinds.as_ref().filter(|_| !is_made).and_then(|kinds| not_rendered(&hint.kind, kinds, at)));
     }
     problems
@@ -75,7 +76,8 @@ fn rendered_kinds<'a>(files: &BTreeMap<&str, &'a str>, manifest: &Manifest) -> O
         let found: Vec<&str> =
             KIND.captures_iter(text).filter_map(|kind| kind.get(1)).map(|kind| kind.as_str()).collect();
         let is_plain = |kind: &&str| kind.chars().all(|char| char.is_ascii_alphanumeric());
-        if found.is_empty() || text.contains("{% include") || !found.iter().all(is_plain) {
+        let includes = tags(text).iter().any(|tag| matches!(tag.word(), Some("include" | "extends")));
+        if found.is_empty() || includes || !found.iter().all(is_plain) {
             return None;
         }
         kinds.extend(found);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::declared::{SCOPE, gateway_fields};
-use super::super::manifest::Manifest;
+use super::super::manifest::{Manifest, PART};
 use super::super::texts::Text;
 use crate::check::suggest;
 use crate::problem::Problem;
@@ -44,7 +44,9 @@ impl<'a> Bound<'a> {
     }
 
     fn add_all(&mut self, other: &Self) {
-        other.names.iter().for_each(|(name, list)| self.add(name, *list));
+        for (name, list) in &other.names {
+            self.add(name, *list);
+        }
         self.encoded.extend(&other.encoded);
     }
 }
@@ -62,7 +64,9 @@ struct Read<'a> {
 pub(super) fn wrong_names(texts: &[Text<'_>], manifest: Option<&Manifest>) -> Vec<Problem> {
     let mut read: Vec<Read<'_>> = texts.iter().map(Read::of).collect();
     let mut all = Bound::default();
-    read.iter().for_each(|it| all.add_all(&it.bound));
+    for it in &read {
+        all.add_all(&it.bound);
+    }
     for it in read.iter_mut().filter(|it| it.is_open) {
         it.bound.add_all(&all);
     }
@@ -81,9 +85,11 @@ impl<'a> Read<'a> {
     fn of(text: &'a Text<'a>) -> Self {
         let tags = tags(&text.template);
         let mut bound = Bound::default();
-        tags.iter().for_each(|tag| bind(tag, &mut bound));
+        for tag in &tags {
+            bind(tag, &mut bound);
+        }
         let takes = |tag: &Tag<'_>| matches!(tag.word(), Some("include" | "extends"));
-        let is_open = text.file.ends_with(".tera") || tags.iter().any(takes);
+        let is_open = text.file.ends_with(PART) || tags.iter().any(takes);
         Self { text, tags, bound, is_open }
     }
 
@@ -194,7 +200,9 @@ fn bind<'a>(tag: &Tag<'a>, bound: &mut Bound<'a>) {
         let Some(end) = after.iter().position(|token| token.is_word(&["in"])) else { continue };
         let names: Vec<&str> = after[..end].iter().filter_map(Token::name).collect();
         let list = list_of(&after[end + 1..]).filter(|_| names.len() == 1);
-        names.into_iter().for_each(|name| bound.add(name, list));
+        for name in names {
+            bound.add(name, list);
+        }
     }
 }
 
