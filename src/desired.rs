@@ -12,6 +12,7 @@ pub(crate) mod assemble;
 pub(crate) mod capabilities;
 pub mod cases;
 pub(crate) mod cluster_secrets;
+pub mod differences;
 pub(crate) mod preflight;
 pub mod rendering;
 pub(crate) mod rights;

@@ -110,16 +110,6 @@ impl Case {
     }
 }
 
-/// Says where two texts part; `None` if nowhere.
-pub fn difference(expected: &str, actual: &str) -> Option<String> {
-    if expected == actual {
-        return None;
-    }
-    let line = expected.lines().zip(actual.lines()).take_while(|(expected, actual)| expected == actual).count();
-    let show = |text: &str| text.lines().nth(line).unwrap_or("(the end)").to_owned();
-    Some(format!("line {}:\n  expected: {}\n  rendered: {}", line + 1, show(expected), show(actual)))
-}
-
 /// Writes each item on a line.
 fn lines(items: impl IntoIterator<Item: ToString>) -> String {
     items.into_iter().flat_map(|item| [item.to_string(), "\n".to_owned()]).collect()

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use gatewright::config::packs::Folders;
-use gatewright::desired::cases::{Case, EXPECTED, SETTINGS, SPECS, difference};
+use gatewright::desired::cases::{Case, EXPECTED, SETTINGS, SPECS};
+use gatewright::desired::differences::differences;
 use gatewright_engine::error::Chain;
 
 use crate::cluster::binaries::in_repository;
@@ -68,10 +69,10 @@ fn golden_cases_render_as_expected() {
                 fs::write(&file, &actual).expect("the cases can be written");
             }
             let wrong = match fs::read_to_string(&file) {
-                Ok(expected) => difference(&expected, &actual),
-                Err(error) => Some(error.to_string()),
+                Ok(expected) => differences(&expected, &actual),
+                Err(error) => vec![error.to_string()],
             };
-            failures.extend(wrong.map(|wrong| format!("{}/{name}: {wrong}", case.name)));
+            failures.extend(wrong.iter().map(|wrong| format!("{}/{name}: {wrong}", case.name)));
         }
     }
     assert!(failures.is_empty(), "{}\nGATEWRIGHT_BLESS=1 writes them again; review the change", failures.join("\n"));

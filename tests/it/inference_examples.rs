@@ -87,7 +87,8 @@ fn elect(server: &ApiServer) {
 fn examples_of_inference_become_healthy_with_certificates_and_without() {
     let server = server();
     server.install_inference();
-    let is_missing = |kind: &[&str; 6]| !["HTTPRoute", "InferencePool"].contains(&kind[4]) || kind[2] == "v1alpha2";
+    let known = ["HTTPRoute", "InferencePool", "DestinationRule"];
+    let is_missing = |kind: &[&str; 6]| !known.contains(&kind[4]) || kind[2] == "v1alpha2";
     kserve::KINDS.into_iter().filter(is_missing).for_each(|kind| server.install_kind(kind));
     let desk = Desk::empty("gatewright.yaml");
     desk.write("gatewright.yaml", CONFIG);

@@ -11,6 +11,7 @@ pub mod manifest;
 pub mod overlay;
 pub mod overrides;
 mod side_by_side;
+mod texts;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -179,6 +180,8 @@ pub struct Pack {
     pub(crate) checks: Vec<(Rule, bool)>,
     /// The same with the settings for some clusters and classes.
     overrides: Vec<Override>,
+    /// Whether its folder is all there is to it, so that the names that its templates see are known.
+    pub is_declarative: bool,
 }
 
 /// The file that says what a pack is.
@@ -241,12 +244,20 @@ pub enum PackError {
     /// A template cannot be used.
     #[error("cannot use the templates")]
     Template(#[source] TemplateError),
+    /// Templates call something with arguments that it does not have.
+    #[error("cannot use the templates:{}", listed(.0))]
+    Arguments(Vec<Problem>),
     /// The schema of the parameters cannot be used.
     #[error("cannot use the schema of the parameters")]
     Schema(#[source] SchemaError),
     /// Rules to enforce that cannot be enforced, or a layer of the config file that is none.
-    #[error("cannot use what is said of its parameters:{}", .0.iter().flat_map(|problem| ["\n  ".to_owned(), problem.to_string()]).collect::<String>())]
+    #[error("cannot use what is said of its parameters:{}", listed(.0))]
     Rules(Vec<Problem>),
+}
+
+/// Writes each problem on a line of its own.
+fn listed(problems: &[Problem]) -> String {
+    problems.iter().flat_map(|problem| ["\n  ".to_owned(), problem.to_string()]).collect()
 }
 
 impl Pack {
@@ -263,7 +274,7 @@ impl Pack {
         let own = Parameters { kind, schema, sense: None, table, generator, post_processor: None };
         let claimed = manifest.claims.iter().chain(&manifest.reads);
         let claimed = claimed.map(|claim| Ok((claim.clone(), claim.read_schema(files)?)));
-        Ok(Self {
+        let pack = Self {
             renderer: manifest.renderer(files)?,
             conditions: manifest.conditions()?,
             claimed: claimed.collect::<Result<_, PackError>>()?,
@@ -276,7 +287,10 @@ impl Pack {
             rules: Vec::new(),
             checks: Vec::new(),
             overrides: Vec::new(),
-        })
+            is_declarative: false,
+        };
+        let mistakes = texts::wrong_arguments(files, &pack.manifest);
+        if mistakes.is_empty() { Ok(pack) } else { Err(PackError::Arguments(mistakes)) }
     }
 
     /// Adds a kind of parameters: a reference to it leads to its generator, which may ask that of [`Self::own`].

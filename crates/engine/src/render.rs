@@ -5,9 +5,11 @@
 //! as what users write, though only once for many Gateways (`holes`): a duplicate key or a document without a name
 //! is an error with the template's name.
 
+pub(crate) mod calls;
 pub mod functions;
 mod holes;
 mod steps;
+pub(crate) mod syntax;
 
 use std::error::Error as StdError;
 use std::io;
@@ -17,6 +19,7 @@ use tera::{Context, Tera};
 
 use crate::object::{Object, ObjectError};
 use crate::yaml::YamlError;
+use calls::Fault;
 use holes::Texts;
 
 /// Templates, ready to be filled.
@@ -81,12 +84,24 @@ impl Renderer {
 
     /// Fills every template with the same values and returns the objects, in the order of the templates.
     pub fn render(&self, values: &Value) -> Result<Vec<Object>, RenderError> {
-        let context = Context::from_serialize(values).map_err(RenderError::Values)?;
-        let mut objects = Vec::with_capacity(self.templates.len());
+        let (objects, errors) = self.render_each(values);
+        errors.into_iter().next().map_or(Ok(objects), Err)
+    }
+
+    /// Does the same, and goes on where a template cannot be filled.
+    pub(crate) fn render_each(&self, values: &Value) -> (Vec<Object>, Vec<RenderError>) {
+        let context = match Context::from_serialize(values) {
+            Ok(context) => context,
+            Err(error) => return (Vec::new(), vec![RenderError::Values(error)]),
+        };
+        let (mut objects, mut errors) = (Vec::with_capacity(self.templates.len()), Vec::new());
         for name in &self.templates {
-            objects.extend(self.filled(name, &context)?);
+            match self.filled(name, &context) {
+                Ok(filled) => objects.extend(filled),
+                Err(error) => errors.push(error),
+            }
         }
-        Ok(objects)
+        (objects, errors)
     }
 
     /// Returns what an expression comes to, one of [`Self::of_expressions`].
@@ -123,6 +138,25 @@ impl Renderer {
         self.tera.render_to(name, context, &mut text).map_err(fail)?;
         String::from_utf8(text.0).map_err(|error| fail(tera::Error::message(error.to_string())))
     }
+}
+
+impl TemplateError {
+    /// Returns what is wrong with one of the templates, each fault with its line, or 0 if it is about the whole of it.
+    pub(crate) fn faults(&self, template: &str) -> Vec<Fault> {
+        let drawn = self.0.to_string();
+        drawn.split("\n\n").filter_map(|drawn| fault(drawn, template)).collect()
+    }
+}
+
+/// Reads what Tera draws, unless it is about another template.
+fn fault(drawn: &str, template: &str) -> Option<Fault> {
+    let said = told(drawn);
+    let whole = |message: &str| Some(Fault { line: 0, message: message.to_owned(), hint: None });
+    let Some((_, place)) = drawn.split_once("--> ") else { return whole(&said) };
+    let rest = place.trim_start().strip_prefix(template)?.strip_prefix(':')?;
+    let line = rest.split(':').next().and_then(|line| line.parse().ok());
+    let message = said.split_once(": ").map_or(said.as_str(), |(_, message)| message);
+    Some(Fault { line: line.unwrap_or_default(), message: message.to_owned(), hint: None })
 }
 
 impl RenderError {

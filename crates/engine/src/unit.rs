@@ -5,6 +5,7 @@
 
 pub mod addresses;
 mod checks;
+mod duplicates;
 pub mod generated;
 pub mod marked;
 pub mod pairs;

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// The controllerName of the classes whose Gateways it renders; example.com/NAME by default.
     #[arg(long, value_name = "CONTROLLER")]
     controller: Option<String>,
-    /// The kind of its parameters, as Kind.group; NAMEParameters.example.com by default.
+    /// The kind of its parameters, as Kind.group, or ConfigMap; NAMEParameters.example.com by default.
     #[arg(long, value_name = "KIND.GROUP")]
     parameters: Option<String>,
 }
@@ -71,20 +71,43 @@ fn check_name(name: &str) -> Result<(), Failure> {
         .hint("a name is lower-case letters, digits and hyphens, begins with a letter and has 40 characters at most"))
 }
 
+/// The kind of parameters that is a part of Kubernetes: its group has no name.
+const CONFIG_MAP: &str = "ConfigMap";
+
 /// Returns what is put in place of the words in capitals.
-fn words(args: &Args) -> Result<[(&'static str, String); 4], Failure> {
+fn words(args: &Args) -> Result<Vec<(&'static str, String)>, Failure> {
     let name = args.name.clone();
     let word = |part: &str| part[..1].to_uppercase() + &part[1..];
     let title: String = name.split('-').filter(|part| !part.is_empty()).map(word).collect();
     let parameters = args.parameters.clone().unwrap_or_else(|| format!("{title}Parameters.example.com"));
-    let Some((kind, group)) = parameters.split_once('.').filter(|(kind, group)| !kind.is_empty() && !group.is_empty())
-    else {
-        return Err(Failure::usage(format!("{parameters:?} names no kind"))
-            .hint("a kind is written Kind.group, such as NginxProxy.gateway.nginx.org"));
+    let mut words = vec![("CONTROLLER", args.controller.clone().unwrap_or_else(|| format!("example.com/{name}")))];
+    words.extend(parameter_words(&parameters)?);
+    words.push(("PACK", name));
+    Ok(words)
+}
+
+/// Returns what says of which kind the parameters are, and how one of them is written.
+fn parameter_words(parameters: &str) -> Result<[(&'static str, String); 5], Failure> {
+    let words = |group: &str, kind: &str, version: &str, api: String, fields: &str| {
+        let [group, kind, version, fields] = [group, kind, version, fields].map(str::to_owned);
+        [
+            ("PARAMETERS_GROUP", group),
+            ("PARAMETERS_KIND", kind),
+            ("PARAMETERS_VERSION", version),
+            ("PARAMETERS_API", api),
+            ("PARAMETERS_FIELDS", fields),
+        ]
     };
-    let controller = args.controller.clone().unwrap_or_else(|| format!("example.com/{name}"));
-    let (kind, group) = (kind.to_owned(), group.to_owned());
-    Ok([("CONTROLLER", controller), ("PARAMETERS_GROUP", group), ("PARAMETERS_KIND", kind), ("PACK", name)])
+    if parameters == CONFIG_MAP {
+        return Ok(words("\"\"", CONFIG_MAP, "v1", "v1".to_owned(), "data:\n  replicas: \"2\""));
+    }
+    let named = parameters.split_once('.').filter(|(kind, group)| !kind.is_empty() && !group.is_empty());
+    let Some((kind, group)) = named else {
+        return Err(Failure::usage(format!("{parameters:?} names no kind")).hint(
+            "a kind is written Kind.group, such as NginxProxy.gateway.nginx.org; parameters may be a ConfigMap, too",
+        ));
+    };
+    Ok(words(group, kind, "v1alpha1", format!("{group}/v1alpha1"), "spec:\n  replicas: 2"))
 }
 
 /// Writes a new file.

@@ -9,7 +9,8 @@ use gatewright_engine::text::count;
 use super::super::{Context, EXIT_FAILED, Failure, complain, print};
 use super::read;
 use crate::config::packs::Folders;
-use crate::desired::cases::{Case, SPECS, difference};
+use crate::desired::cases::{Case, SPECS};
+use crate::desired::differences::differences;
 use gatewright_engine::tree::files::CASES;
 
 /// Render the cases of a pack, and compare what comes out with what is expected.
@@ -83,11 +84,13 @@ fn test(folder: &Path, packs: &Folders) -> Vec<String> {
         Ok(case) => case,
         Err(error) => return vec![Chain(&error).to_string()],
     };
+    let [objects, problems, units] = case.outcome();
     let mut wrong = Vec::new();
-    for (name, actual) in case.outcome() {
+    // Problems first: they say why objects are not there.
+    for (name, actual) in [problems, objects, units] {
         // What is not there is empty: most cases have no problems.
         let expected = fs::read_to_string(folder.join(name)).unwrap_or_default();
-        wrong.extend(difference(&expected, &actual).map(|found| format!("{name}: {found}")));
+        wrong.extend(differences(&expected, &actual).into_iter().map(|found| format!("{name}: {found}")));
     }
     wrong
 }

@@ -22,6 +22,24 @@ use crate::yaml::Node;
 /// The names that templates see beside the values that the pack computes.
 pub const SCOPE: [&str; 7] = ["gateway", "name", "namespace", "params", "resource", "said", "settings"];
 
+/// The fields of `gateway`.
+const GATEWAY: [&str; 6] = ["addresses", "annotations", "class", "labels", "listeners", "ports"];
+
+/// The fields of the items of its lists.
+const ITEMS: [(&str, &[&str]); 3] = [
+    ("addresses", &["type", "value"]),
+    ("listeners", &["name", "port", "protocol"]),
+    ("ports", &["name", "port", "transport"]),
+];
+
+/// Returns the fields that `gateway`, or an item of one of its lists, has for templates; `None` if there is no such list.
+pub(super) fn gateway_fields(list: Option<&str>) -> Option<&'static [&'static str]> {
+    match list {
+        None => Some(&GATEWAY),
+        Some(list) => ITEMS.iter().find(|(name, _)| *name == list).map(|(_, fields)| *fields),
+    }
+}
+
 impl Pack {
     /// Reads a declarative pack from a folder; `settings` as for [`Pack::declared`].
     pub fn read_dir(folder: &Path, settings: &Value) -> Result<Self, PackError> {
@@ -48,9 +66,10 @@ impl Pack {
             defaults: defaults.unwrap_or_else(|| Node::of_value(&json!({}))),
             expressions: Arc::new(Renderer::of_expressions(expressions).map_err(PackError::Template)?),
             names,
+            texts: manifest.values.iter().map(|value| (value.name.clone(), value.value.clone())).collect(),
             settings: settings.clone(),
         };
-        Self::new(files, schema, Arc::new(generator))
+        Ok(Self { is_declarative: true, ..Self::new(files, schema, Arc::new(generator))? })
     }
 }
 
@@ -63,7 +82,18 @@ struct Declared {
     expressions: Arc<Renderer>,
     /// Of the expressions, in the order in which they are evaluated.
     names: Vec<String>,
+    /// The texts of the expressions.
+    texts: BTreeMap<String, String>,
     settings: Value,
+}
+
+impl Declared {
+    /// Tells whether the expression of a value names one of some others.
+    fn uses(&self, name: &str, others: &[&String]) -> bool {
+        let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        let mut words = self.texts.get(name).into_iter().flat_map(|text| text.split(|char| !is_part(char)));
+        words.any(|word| others.iter().any(|other| *other == word))
+    }
 }
 
 impl ValuesGenerator for Declared {
@@ -73,15 +103,20 @@ impl ValuesGenerator for Declared {
 
     fn values(&self, subject: &Subject<'_>, parameters: &Merged) -> Result<Provision, Vec<Problem>> {
         let mut values = scope(subject, parameters, &self.settings);
+        let (mut problems, mut failed) = (Vec::new(), Vec::new());
         for name in &self.names {
-            let value = self.expressions.evaluate(name, &values).map_err(|error| {
-                let problem =
-                    subject.problem(&format!("pack {:?} cannot compute {name:?}: {}", self.pack, error.line()));
-                vec![problem.hint(in_scope(&values))]
-            })?;
-            values[name] = value;
+            match self.expressions.evaluate(name, &values) {
+                Ok(value) => values[name] = value,
+                // What is made of a value that is not there cannot be there either, and that is no mistake of its own.
+                Err(_) if self.uses(name, &failed) => failed.push(name),
+                Err(error) => {
+                    let message = format!("pack {:?} cannot compute {name:?}: {}", self.pack, error.line());
+                    problems.push(subject.problem(&message).hint(in_scope(&values)));
+                    failed.push(name);
+                }
+            }
         }
-        Ok(Provision::Values(values))
+        if problems.is_empty() { Ok(Provision::Values(values)) } else { Err(problems) }
     }
 
     fn settings(&self) -> Value {

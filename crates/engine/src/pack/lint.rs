@@ -1,34 +1,47 @@
 //! Mistakes in the files of a declarative pack, beyond those that keep it from being loaded.
 //!
 //! A template that asks in a condition for a parameter that cannot exist is silently without it: the language has no error
-//! for that. So what templates and expressions read below `params` is compared with the schema here.
+//! for that. So what templates and expressions read is compared here with what there is: parameters with the schema, and
+//! names with those that templates see.
+
+mod kinds;
+mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
+use self::kinds::wrong_kinds;
+use self::names::wrong_names;
 use super::declared::whole;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, PART};
+use super::texts::{Text, templates, texts};
 use super::{MANIFEST, PackError, document};
 use crate::check::{Mistake, check_layer, suggest};
 use crate::problem::{Place, Problem};
+use crate::render::Renderer;
 use crate::schema::{Found, Schema};
 
 /// A path below `params`, as templates write it.
 static PARAMETER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\bparams((?:\??\.[A-Za-z_][A-Za-z0-9_]*)+)").expect("the expression is sound; a test uses it")
+    Regex::new(r"\b(?:params|said)((?:\??\.[A-Za-z_][A-Za-z0-9_]*)+)").expect("the expression is sound; a test uses it")
 });
 
 /// Files for people.
 const FOR_PEOPLE: [&str; 2] = ["README", "LICENSE"];
 
-/// Examines the files of a pack that can be loaded.
-pub fn lint(files: &BTreeMap<&str, &str>) -> Vec<Problem> {
+/// Examines the files of a pack; of one that `is_declarative` it is known which names its templates see.
+pub fn lint(files: &BTreeMap<&str, &str>, is_declarative: bool) -> Vec<Problem> {
     let Ok(manifest) = Manifest::read(files) else { return Vec::new() };
+    let schema = schema_of(files, &manifest).ok().flatten();
+    let texts = texts(files, &manifest);
     let mut found = unread(files, &manifest);
+    found.extend(unloadable(files, &texts));
     found.extend(unused_values(files, &manifest));
-    if let Ok(Some(schema)) = schema_of(files, &manifest) {
+    found.extend(wrong_names(&texts, Some(&manifest).filter(|_| is_declarative)));
+    found.extend(wrong_kinds(files, &manifest, schema.as_ref()));
+    if let Some(schema) = schema {
         found.extend(wrong_defaults(files, &manifest, &schema));
         found.extend(unknown_parameters(files, &manifest, &schema));
         found.extend(unused_parameters(files, &manifest, &schema));
@@ -45,11 +58,20 @@ fn schema_of(files: &BTreeMap<&str, &str>, manifest: &Manifest) -> Result<Option
 
 /// The texts that see the values of a pack: templates, and the expressions in the manifest.
 fn readers<'a>(files: &'a BTreeMap<&str, &str>, manifest: &'a Manifest) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let named = manifest.templates.iter().map(|template| template.file.as_str());
-    let named = named.chain(manifest.generate.iter().map(|value| value.template.as_str()));
-    let parts = files.keys().copied().filter(|name| name.rsplit('.').next() == Some("tera"));
-    let all: BTreeSet<&str> = named.chain(parts).chain([MANIFEST]).collect();
+    let all: BTreeSet<&str> = templates(files, manifest).into_iter().chain([MANIFEST]).collect();
     all.into_iter().filter_map(|name| Some((name, *files.get(name)?)))
+}
+
+/// Texts that Tera does not take, each by itself: of several together it says only the first.
+fn unloadable(files: &BTreeMap<&str, &str>, texts: &[Text<'_>]) -> Vec<Problem> {
+    let faults = |text: &Text<'_>| {
+        let parts = files.iter().filter(|(name, _)| name.ends_with(PART) && **name != text.file);
+        let parts: Vec<(String, String)> = parts.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let own = [(text.file.to_owned(), text.template.to_string())];
+        let faults = Renderer::with_parts(&own, &parts).err().map(|error| error.faults(text.file)).unwrap_or_default();
+        faults.into_iter().map(|fault| text.problem(fault)).collect::<Vec<_>>()
+    };
+    texts.iter().flat_map(faults).collect()
 }
 
 /// Files that are there for nothing.

@@ -69,7 +69,7 @@ pub struct Manifest {
 }
 
 /// The suffix of files with parts of templates: they render nothing by themselves.
-const PART: &str = ".tera";
+pub(super) const PART: &str = ".tera";
 
 impl Manifest {
     /// Reads `pack.yaml`.

@@ -10,7 +10,7 @@
 //! What an overlay must not touch: the identity of the object, which pods a workload counts as its own, and our marks.
 
 mod check;
-mod created;
+pub(super) mod created;
 mod lint;
 #[cfg(test)]
 mod tests;

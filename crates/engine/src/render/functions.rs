@@ -8,9 +8,22 @@ use super::holes;
 use crate::text::digest;
 use crate::yaml;
 
+/// The filter without which no value can be printed.
+pub(super) const ENCODING: &str = "json";
+
+/// Our filters, each with the arguments that it has.
+pub(super) const OWN: [(&str, &[&str]); 6] = [
+    (ENCODING, &[]),
+    ("json_text", &[]),
+    ("substitute", &["from", "to"]),
+    ("yaml", &[]),
+    ("hash", &[]),
+    ("parse_yaml", &[]),
+];
+
 /// Adds our filters, and takes away the one that would let a value in as it is.
 pub(super) fn register(tera: &mut Tera) {
-    tera.register_filter("json", |value: &Value, _: Kwargs, _: &State<'_>| json(value));
+    tera.register_filter(ENCODING, |value: &Value, _: Kwargs, _: &State<'_>| json(value));
     tera.register_filter("json_text", |value: &Value, _: Kwargs, _: &State<'_>| json_text(value));
     tera.register_filter("substitute", substitute);
     tera.register_filter("yaml", |value: &Value, _: Kwargs, _: &State<'_>| yaml(value));

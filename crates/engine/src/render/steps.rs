@@ -9,6 +9,7 @@ use std::io::{self, Write};
 
 use tera::{Kwargs, State, Tera, TeraResult, Value};
 
+use super::syntax::length;
 use crate::interrupt;
 
 /// The most passes of all loops of a template together: some tenths of a second.
@@ -57,8 +58,8 @@ pub(super) fn counted(template: &str) -> String {
     while let Some(start) = rest.find('{') {
         let length = match rest.as_bytes().get(start + 1) {
             Some(b'#') => rest[start..].find("#}").map(|end| end + 2),
-            Some(b'{') => tag(&rest[start..], "}}"),
-            Some(b'%') => tag(&rest[start..], "%}"),
+            Some(b'{') => length(&rest[start..], "}}"),
+            Some(b'%') => length(&rest[start..], "%}"),
             _ => Some(1),
         };
         // What is not closed is Tera's to complain about.
@@ -82,22 +83,6 @@ pub(super) fn counted(template: &str) -> String {
     }
     counted.push_str(rest);
     counted
-}
-
-/// Returns the length of a tag; what closes it does not count within quotes.
-fn tag(text: &str, close: &str) -> Option<usize> {
-    let (mut quote, mut escaped) = (None, false);
-    for (index, char) in text.char_indices() {
-        match quote {
-            _ if escaped => escaped = false,
-            Some(open) if char == open => quote = None,
-            Some(_) => escaped = char == '\\',
-            None if matches!(char, '"' | '\'' | '`') => quote = Some(char),
-            None if text[index..].starts_with(close) => return Some(index + close.len()),
-            None => {}
-        }
-    }
-    None
 }
 
 /// A text that takes no more than [`LONGEST`].

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::duplicates;
 use super::generated::Generated;
 use super::written::written;
 use super::{Options, Source, finish, subject, values};
@@ -98,6 +99,10 @@ pub(super) fn rendered(
     if let Some(object) = all.into_iter().find(|object| has_own_prefix(object)) {
         return Err(fail(format!("{} has a label or annotation below {OWN_PREFIX}, which is ours", object.id())));
     }
+    let twice = duplicates::find(&objects, &subject.specs.kinds);
+    if !twice.is_empty() {
+        return Err(twice.iter().map(|message| subject.problem(message)).collect());
+    }
     let Some(values) = values else { return Ok(Made { way: Way::PassedOn, objects, generated }) };
     let objects = resolved.pack.with_health(objects, &values).map_err(|error| fail(error.line()))?;
     Ok(Made { way: Way::Rendered, objects, generated })
@@ -113,12 +118,15 @@ fn filled(
     let fail = |message: String| vec![subject.problem(&message)];
     let failed = |error: RenderError| {
         let problem = subject.problem(&format!("pack {:?}: {}", pack.manifest.name, error.line()));
-        vec![problem.hint(in_scope(values))]
+        problem.hint(in_scope(values))
     };
-    let objects = pack.renderer.render(values).map_err(failed)?;
+    let (objects, errors) = pack.renderer.render_each(values);
+    if !errors.is_empty() {
+        return Err(errors.into_iter().map(failed).collect());
+    }
     let mut generated = Vec::new();
     for (value, renderer) in &pack.generated {
-        for object in renderer.render(values).map_err(failed)? {
+        for object in renderer.render(values).map_err(|error| vec![failed(error)])? {
             let object = finish(object, subject.namespace, &subject.specs.kinds, options);
             generated.push(Generated::of(object, value).map_err(fail)?);
         }

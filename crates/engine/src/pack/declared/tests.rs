@@ -249,3 +249,31 @@ fn a_mistake_inside_of_a_config_map_has_its_own_line() {
     let found = wrong("'{replicas: x}'");
     assert!(found.starts_with("map.yaml:5: "), "{found}");
 }
+
+#[test]
+fn the_fields_of_a_gateway_are_those_that_lint_knows() {
+    let files = BTreeMap::from([
+        (
+            "pack.yaml",
+            "{name: x, controllers: [c], classes: {x: c}, parameters: {group: example.com, kind: P, versions: [v1]}, templates: [m.yaml]}",
+        ),
+        (
+            "m.yaml",
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {gateway: {{ gateway | json_text | json }}}}",
+        ),
+    ]);
+    let packs =
+        Packs::new(vec![Pack::declared(&files, &Value::Null).expect("the pack is sound")]).expect("it is alone");
+    let gateway = "{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: a}, spec: {gatewayClassName: x, \
+        addresses: [{value: 192.0.2.1}], listeners: [{name: a, port: 80, protocol: HTTP}]}}";
+    let rendering = render(&Tree::from_iter([("in.yaml", gateway)]), &packs, &Options::default());
+    let text = rendering.units[0].objects[0].body()["data"]["gateway"].as_str().expect("it is a text").to_owned();
+    let gateway: Value = serde_json::from_str(&text).expect("it is JSON");
+    let keys = |value: &Value| value.as_object().into_iter().flat_map(Map::keys).cloned().collect::<Vec<_>>();
+    let sorted = |fields: &[&str]| fields.iter().map(ToString::to_string).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(keys(&gateway), gateway_fields(None).expect("it has fields"));
+    for (list, fields) in ITEMS {
+        let found: std::collections::BTreeSet<String> = keys(&gateway[list][0]).into_iter().collect();
+        assert_eq!(found, sorted(fields), "{list}");
+    }
+}

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use super::check::WORKLOADS;
 use crate::object::Object;
 
+/// The kinds that can be made.
+pub(in crate::pack) const MADE: [&str; 3] = ["HorizontalPodAutoscaler", "PodDisruptionBudget", "VerticalPodAutoscaler"];
+
 /// Returns the workload of a unit.
 pub(super) fn workload(objects: &[Object]) -> Option<&Object> {
     WORKLOADS.into_iter().find_map(|kind| objects.iter().find(|object| object.id().kind == kind))
