@@ -182,8 +182,8 @@ impl Writer<'_> {
         let unknown: BTreeSet<&ObjectId> = report.refusals.iter().map(|refusal| &refusal.unit).collect();
         let units = self.rendering.units.iter().filter(|unit| self.settings.policies.is_about(&unit.id));
         let (live, known) = (&self.observed.live, const { &BTreeMap::new() });
-        let rules = Some((Readiness::default(), &self.settings.policies.kinds));
-        let snapshots = HealthSnapshots { live, known, rules };
+        let kinds = &self.settings.policies.kinds;
+        let snapshots = HealthSnapshots { live, known, kinds, rules: Some((Readiness::default(), kinds)) };
         let of = |unit: &Unit| {
             let state = match () {
                 () if different.contains(&unit.id) => UnitState::Different,

@@ -10,7 +10,8 @@ use gatewright_engine::inventory::Inventory;
 use gatewright_engine::kinds::{self, has_pods};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
-use gatewright_engine::object::{Gvk, ObjectId, is_secret};
+use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
+use gatewright_engine::relations;
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
 use tracing::warn;
@@ -29,6 +30,8 @@ pub(crate) struct HealthSnapshots<'a> {
     pub live: &'a BTreeMap<ObjectId, Live>,
     /// Those that need not be.
     pub known: &'a BTreeMap<ObjectId, HealthSnapshot>,
+    /// The kinds, by which it is known where requests come in.
+    pub kinds: &'a kinds::Table,
     /// The definition of healthy; `None` where nothing has health, as in a directory.
     pub rules: Option<(Readiness, &'a kinds::Table)>,
 }
@@ -43,8 +46,9 @@ impl<'a> HealthSnapshots<'a> {
         facts: &'a Facts,
         live: Option<&'a BTreeMap<ObjectId, Live>>,
     ) -> Self {
-        let rules = (!facts.observed.is_unmarked).then(|| (settings.readiness(), &settings.policies.kinds));
-        Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, rules }
+        let kinds = &settings.policies.kinds;
+        let rules = (!facts.observed.is_unmarked).then(|| (settings.readiness(), kinds));
+        Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, kinds, rules }
     }
 
     /// Returns where a Service can be reached.
@@ -74,11 +78,13 @@ impl<'a> HealthSnapshots<'a> {
 
     /// Begins the report of a unit, with where it can be reached.
     pub(crate) fn unit_report(&self, unit: &Unit, state: UnitState) -> UnitReport {
-        let service = unit.objects.iter().find(|object| object.id().is_a("", "Service"));
-        let addresses = service.and_then(|service| self.addresses(service.id()));
+        let bodies: Vec<&Value> = unit.objects.iter().map(Object::body).collect();
+        let service = relations::entrance(&bodies, self.kinds);
+        let id = service.and_then(|service| unit.objects.iter().find(|object| std::ptr::eq(object.body(), service)));
+        let addresses = id.and_then(|object| self.addresses(object.id()));
         UnitReport {
             addresses: addresses.unwrap_or_default(),
-            ports: service.map(|service| ports(service.body())).unwrap_or_default(),
+            ports: service.map(ports).unwrap_or_default(),
             pods: self.pods(unit),
             ..UnitReport::new(unit.id.clone(), state)
         }
@@ -86,13 +92,15 @@ impl<'a> HealthSnapshots<'a> {
 
     /// Begins the report of a unit that is there and was not rendered: it can be reached where its Service is.
     pub(crate) fn left(&self, unit: &ObjectId, state: UnitState, owned: &Inventory) -> UnitReport {
-        let mut objects = owned.entries.iter().filter(|(_, entry)| entry.unit == *unit);
-        let service = objects.find(|(id, _)| id.is_a("", "Service")).map(|(id, _)| id);
-        let addresses = service.and_then(|service| self.addresses(service));
-        let live = service.and_then(|service| self.live.get(service));
+        let ids = || owned.entries.iter().filter(|(_, entry)| entry.unit == *unit).map(|(id, _)| id);
+        let live: Vec<&Object> = ids().filter_map(|id| Some(&self.live.get(id)?.object)).collect();
+        let bodies: Vec<&Value> = live.iter().map(|object| object.body()).collect();
+        let service = relations::entrance(&bodies, self.kinds);
+        let id = service.and_then(|service| live.iter().find(|object| std::ptr::eq(object.body(), service)));
+        let id = id.map(|object| object.id()).or_else(|| ids().find(|id| id.is_a("", "Service")));
         UnitReport {
-            addresses: addresses.unwrap_or_default(),
-            ports: live.map(|live| ports(live.object.body())).unwrap_or_default(),
+            addresses: id.and_then(|id| self.addresses(id)).unwrap_or_default(),
+            ports: service.map(ports).unwrap_or_default(),
             ..UnitReport::new(unit.clone(), state)
         }
     }

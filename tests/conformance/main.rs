@@ -10,6 +10,7 @@ mod compare;
 mod tally;
 
 #[path = "../support/cases.rs"]
+#[expect(dead_code, reason = "what a person wrote is for the test of command lines alone")]
 mod cases;
 
 use std::collections::{BTreeMap, BTreeSet};

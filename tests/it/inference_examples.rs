@@ -104,6 +104,9 @@ fn examples_of_inference_become_healthy_with_certificates_and_without() {
         assert!(names.contains(&name.to_owned()), "{names:?}");
     }
     sync().exits(0).says("no changes");
+    let status = desk.run_with(&server.kubeconfig("admin"), &["status"]).exits(0).out;
+    let line = status.lines().find(|line| line.contains("models/qwen ")).expect("the service has a line");
+    assert!(line.contains("  8000  "), "its own port, and not those of its scheduler: {line}");
 
     let secret = ["create", "secret", "generic", "certificates", "-n", "models", "--from-literal=tls.crt=-"];
     server.kubectl_ok(&[&secret[..], &["--from-literal=tls.key=-"]].concat());

@@ -74,6 +74,17 @@ pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
     all.filter(|template| template["spec"]["containers"].is_array()).collect()
 }
 
+/// Returns the Service by which requests come to what some objects are: one that a pool names is only asked by gateways, so
+/// any other one comes before it.
+pub fn entrance<'a>(objects: &[&'a Value], kinds: &kinds::Table) -> Option<&'a Value> {
+    let is_service = |body: &&&Value| group_kind(body) == ("", "Service");
+    let is_asked = |service: &Value| {
+        objects.iter().any(|from| row(from, kinds).selects == Selects::Pods && names(from, service, kinds))
+    };
+    let services = || objects.iter().filter(is_service).copied();
+    services().find(|service| !is_asked(service)).or_else(|| services().next())
+}
+
 /// Returns the parts of a live object, as far as its operator reports on them.
 pub fn parts(live: &Value, kinds: &kinds::Table) -> Vec<Part> {
     let mappings = row(live, kinds).parts.iter().flat_map(|path| at(live, path)).filter_map(Value::as_object);
@@ -191,6 +202,22 @@ mod tests {
         let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers, "serviceAccountName": account, "volumes": volumes}});
         let version = if kind == "Deployment" { "apps/v1" } else { "example.com/v1" };
         json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}})
+    }
+
+    #[test]
+    fn requests_come_in_by_the_service_that_no_pool_asks() {
+        let service = |name: &str| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}});
+        let (asked, own) = (service("a-picker"), service("b-servers"));
+        let reference = json!({"name": "a-picker"});
+        let pool = json!({
+            "apiVersion": "example.com/v1", "kind": "ModelPool", "metadata": {"name": "pool"},
+            "spec": {"endpointPickerRef": reference},
+        });
+        let name = |objects: &[&Value]| entrance(objects, &kinds()).map(|service| service["metadata"]["name"].clone());
+        assert_eq!(name(&[&asked, &own, &pool]), Some("b-servers".into()));
+        assert_eq!(name(&[&asked, &own]), Some("a-picker".into()));
+        assert_eq!(name(&[&pool, &asked]), Some("a-picker".into()));
+        assert_eq!(name(&[&pool]), None);
     }
 
     #[test]

@@ -55,10 +55,10 @@ pub(super) fn of(container: &Value) -> Vec<Line> {
     }
     let found = in_words(&expanded(words, container), DEPTH);
     let line = |(program, arguments)| Line { program, tag: tag.clone(), arguments };
-    match found.is_empty() {
-        true => vec![Line { program: image, tag, arguments: Vec::new() }],
-        false => found.into_iter().map(line).collect(),
+    if found.is_empty() {
+        return vec![Line { program: image, tag, arguments: Vec::new() }];
     }
+    found.into_iter().map(line).collect()
 }
 
 /// Returns the last part of the name of an image, and its tag.
