@@ -17,6 +17,7 @@ pub(crate) mod aliases;
 pub(crate) mod apply;
 pub mod breaker;
 pub(crate) mod cache;
+mod capacity;
 pub mod depends;
 pub(crate) mod drift;
 pub mod fleet;

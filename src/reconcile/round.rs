@@ -37,6 +37,7 @@ use crate::reconcile::apply::apply;
 use crate::reconcile::apply::model::{Applied, Terms};
 use crate::reconcile::apply::pre_image::unkept;
 use crate::reconcile::cache::{LastRound, digests};
+use crate::reconcile::capacity::shortages;
 use crate::reconcile::depends::Waiting;
 use crate::reconcile::health_snapshot::{HealthSnapshots, snapshots};
 use crate::reconcile::located::located;
@@ -78,7 +79,9 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
     let is_held = settings.mode == Mode::Plan || plan.is_stopped();
     let is_suspect = is_held && stores.are_suspect();
     let (report, last_round) = if is_held {
-        planned(settings, &facts, &plan, &stores)
+        let (mut report, last_round) = planned(settings, &facts, &plan, &stores);
+        report.notes.extend(shortages(cluster, &plan, &facts.observed.live).await);
+        (report, last_round)
     } else {
         carry_out(cluster, settings, facts, plan, stores).await?
     };

@@ -122,6 +122,28 @@ fn examples_of_inference_become_healthy_with_certificates_and_without() {
     assert!(container.contains("--secure-serving") && container.contains("https"), "{container}");
     assert!(get("{.spec.template.spec.volumes}").contains("certificates"), "the certificate is mounted");
     sync().exits(0).says("no changes");
+    too_many_are_asked_for(&server, &desk);
+}
+
+/// Has a plan ask for more than a quota and all nodes have.
+fn too_many_are_asked_for(server: &ApiServer, desk: &Desk) {
+    server.kubectl_ok(&["create", "quota", "gpus", "-n", "models", "--hard=requests.nvidia.com/gpu=9"]);
+    let used = || {
+        let path = "jsonpath={.status.used.requests\\.nvidia\\.com/gpu}";
+        server.kubectl_ok(&["get", "quota", "gpus", "-n", "models", "-o", path])
+    };
+    wait_until("the quota counts the pods", || used() == "3");
+    let plan = |replicas: &str| {
+        desk.replace("specs/llminferenceservice.yaml", "replicas: 3", replicas);
+        let plan = desk.run_with(&server.kubeconfig("admin"), &["plan"]).exits(0);
+        desk.replace("specs/llminferenceservice.yaml", replicas, "replicas: 3");
+        plan
+    };
+    let short = plan("replicas: 90");
+    let short = short.says("87 nvidia.com/gpu come to what is there, and ResourceQuota gpus leaves 6 of 9");
+    short.says("90 nvidia.com/gpu are asked for, and all nodes together have 64");
+    let enough = plan("replicas: 9").out;
+    assert!(!enough.contains("ResourceQuota") && !enough.contains("nodes together"), "{enough}");
 }
 
 #[test]

@@ -70,6 +70,12 @@ impl Quantity {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// Returns what is left of it without another amount, at least nothing.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0).max(0))
+    }
+
     /// Returns so many times the amount.
     #[must_use]
     pub fn times(self, count: u64) -> Self {

@@ -7,6 +7,7 @@
 
 use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -114,12 +115,19 @@ fn pod(pod: &mut Value) {
     }
 }
 
-/// An image that may be another one tomorrow is pulled each time.
+/// An image that may be another one tomorrow is pulled each time. Of what is no name of an image, such as one that was
+/// left to be filled in, a server finds no tag, and so not that one.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or(image);
     let is_fixed = name.contains('@') || name.split_once(':').is_some_and(|(_, tag)| tag != "latest");
-    if is_fixed { "IfNotPresent" } else { "Always" }
+    if is_fixed || !IMAGE.is_match(image) { "IfNotPresent" } else { "Always" }
 }
+
+/// The name of an image: perhaps a domain, then a path in small letters, then a tag or a digest.
+static IMAGE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*([:@].*)?$")
+        .expect("the expression is sound; a test uses it")
+});
 
 /// Fills in scaling by CPU where nothing is said of metrics.
 fn metrics(spec: &mut Value) {
@@ -267,5 +275,9 @@ mod tests {
         check("r.io:5000/a:latest", "Always");
         check("r.io:5000/a:v1", "IfNotPresent");
         check("a@sha256:00", "IfNotPresent");
+        check("R.io/team/a_b.c", "Always");
+        check("${IMAGE}", "IfNotPresent");
+        check("r.io/<image>", "IfNotPresent");
+        check("r.io/A", "IfNotPresent");
     }
 }

@@ -55,10 +55,17 @@ fn has_twins(value: &Value) -> bool {
     }
 }
 
-/// Takes out empty lists and mappings of anybody's names: a server does not keep them in what it knows.
+/// Takes out empty lists and mappings of anybody's names, and empty values of variables: a server does not keep them in what
+/// it knows.
 fn tidy(value: &mut Value, rule: Rule<'_>) {
     match value {
         Value::Object(map) => {
+            for variable in map.get_mut("env").and_then(Value::as_array_mut).into_iter().flatten() {
+                variable
+                    .as_object_mut()
+                    .into_iter()
+                    .for_each(|it| it.retain(|name, value| name != "value" || value != ""));
+            }
             map.iter_mut().for_each(|(name, value)| tidy(value, rule.field(name)));
             map.retain(|name, value| !(is_empty(value) && rule.field(name).is_collection()));
         }
