@@ -82,8 +82,10 @@ fn asked(body: &Value) -> Amounts {
     let group = &spec["leaderWorkerTemplate"];
     let mut all = Amounts::new();
     let mut add_pods = |template: &Value, pods: u64| {
-        add(&mut all, "pods", Quantity::default().plus(one()).times(pods));
-        of_pod(&template["spec"]).iter().for_each(|(name, amount)| add(&mut all, name, amount.times(pods)));
+        add(&mut all, "pods", one().times(pods));
+        for (name, amount) in of_pod(&template["spec"]) {
+            add(&mut all, &name, amount.times(pods));
+        }
     };
     if group.is_object() {
         let workers = group["size"].as_u64().unwrap_or(1).saturating_sub(1);
@@ -108,7 +110,9 @@ fn of_pod(spec: &Value) -> Amounts {
         containers("initContainers").partition(|container| container["restartPolicy"] == "Always");
     let mut all = Amounts::new();
     for container in containers("containers").chain(beside) {
-        of_container(container).iter().for_each(|(name, amount)| add(&mut all, name, *amount));
+        for (name, amount) in of_container(container) {
+            add(&mut all, &name, amount);
+        }
     }
     for (name, amount) in before.into_iter().flat_map(of_container) {
         let most = all.entry(name).or_default();
