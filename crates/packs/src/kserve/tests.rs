@@ -128,11 +128,17 @@ fn the_scheduler_of_older_releases_is_as_they_made_it() {
     let rendering = rendered(&settings, &[service(&managed())], false);
     let body = found(&rendering, "Deployment", "llama-kserve-router-scheduler");
     let container = &body["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(
-        (&container["name"], &container["command"][0]),
-        (&json!("main"), &json!("/usr/local/bin/epp-scheduler"))
-    );
-    assert_eq!(container["args"], json!(["--grpc-port=9002", "--grpc-health-port=9003", "--secure-serving"]));
+    // The image starts the program by itself.
+    assert_eq!((&container["name"], &container["command"]), (&json!("main"), &Value::Null));
+    let arguments = [
+        "--pool-name=llama-inference-pool",
+        "--pool-namespace=models",
+        "--grpc-port=9002",
+        "--grpc-health-port=9003",
+        "--secure-serving",
+        "--model-server-metrics-scheme=http",
+    ];
+    assert_eq!(container["args"], json!(arguments));
     let ports = found(&rendering, "Service", "llama-epp-service")["spec"]["ports"].as_array().expect("ports");
     let ports: Vec<&Value> = ports.iter().map(|port| &port["port"]).collect();
     assert_eq!(ports, [9002, 9003, 9090]);
