@@ -183,7 +183,7 @@ impl Writer<'_> {
         let units = self.rendering.units.iter().filter(|unit| self.settings.policies.is_about(&unit.id));
         let (live, known) = (&self.observed.live, const { &BTreeMap::new() });
         let kinds = &self.settings.policies.kinds;
-        let snapshots = HealthSnapshots { live, known, kinds, rules: Some((Readiness::default(), kinds)) };
+        let snapshots = HealthSnapshots { live, known, kinds, readiness: Some(Readiness::default()) };
         let of = |unit: &Unit| {
             let state = match () {
                 () if different.contains(&unit.id) => UnitState::Different,

@@ -30,10 +30,10 @@ pub(crate) struct HealthSnapshots<'a> {
     pub live: &'a BTreeMap<ObjectId, Live>,
     /// Those that need not be.
     pub known: &'a BTreeMap<ObjectId, HealthSnapshot>,
-    /// The kinds, by which it is known where requests come in.
+    /// The kinds, by which it is known what is healthy, and where requests come in.
     pub kinds: &'a kinds::Table,
     /// The definition of healthy; `None` where nothing has health, as in a directory.
-    pub rules: Option<(Readiness, &'a kinds::Table)>,
+    pub readiness: Option<Readiness>,
 }
 
 /// The reason why it is not known whether an object is healthy that nobody has looked at.
@@ -46,9 +46,9 @@ impl<'a> HealthSnapshots<'a> {
         facts: &'a Facts,
         live: Option<&'a BTreeMap<ObjectId, Live>>,
     ) -> Self {
-        let kinds = &settings.policies.kinds;
-        let rules = (!facts.observed.is_unmarked).then(|| (settings.readiness(), kinds));
-        Self { live: live.unwrap_or(&facts.observed.live), known: &facts.snapshots, kinds, rules }
+        let readiness = (!facts.observed.is_unmarked).then(|| settings.readiness());
+        let (live, kinds) = (live.unwrap_or(&facts.observed.live), &settings.policies.kinds);
+        Self { live, known: &facts.snapshots, kinds, readiness }
     }
 
     /// Returns where a Service can be reached.
@@ -59,9 +59,9 @@ impl<'a> HealthSnapshots<'a> {
 
     /// Returns what is not well of a unit as far as that was seen; of several objects the first.
     pub(crate) fn unwell(&self, unit: &Unit) -> Option<String> {
-        let rules = self.rules?;
+        let readiness = self.readiness?;
         unit.all().find_map(|object| {
-            let what = match self.of(object.id(), rules) {
+            let what = match self.of(object.id(), readiness) {
                 Some(health) => health.unwell()?,
                 None => "it is not there".to_owned(),
             };
@@ -71,9 +71,9 @@ impl<'a> HealthSnapshots<'a> {
 
     /// Returns the pods of a unit; `None` if it has none, or those of a workload are not known.
     pub(crate) fn pods(&self, unit: &Unit) -> Option<Count> {
-        let rules = self.rules?;
+        let readiness = self.readiness?;
         let workloads = unit.all().filter(|object| has_pods(&object.id().kind));
-        workloads.map(|object| self.of(object.id(), rules)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
+        workloads.map(|object| self.of(object.id(), readiness)?.counted()).reduce(|a, b| Some(a? + b?)).flatten()
     }
 
     /// Begins the report of a unit, with where it can be reached.
@@ -105,8 +105,9 @@ impl<'a> HealthSnapshots<'a> {
         }
     }
 
-    fn of(&self, id: &ObjectId, rules: (Readiness, &kinds::Table)) -> Option<HealthSnapshot> {
-        self.known.get(id).cloned().or_else(|| self.live.get(id).map(|live| HealthSnapshot::of(live, rules)))
+    fn of(&self, id: &ObjectId, readiness: Readiness) -> Option<HealthSnapshot> {
+        let now = |live| HealthSnapshot::of(live, (readiness, self.kinds));
+        self.known.get(id).cloned().or_else(|| self.live.get(id).map(now))
     }
 }
 

@@ -3,7 +3,8 @@
 //! A program that does not know a flag exits, and a pool without its picker serves nobody; no API server notices. So each
 //! command line of the cases of the real systems and of our own is tried against the table of flags of the program and
 //! version that it starts ([`tables`]). Flags that a person wrote into the specs are that person's business.
-//! How many were tried, and which programs have no table, is written to `command-lines.txt` in `target/tmp`.
+//! The numbers of those that were tried, and the programs without a table, are written to `command-lines.txt` in
+//! `target/tmp`.
 
 mod lines;
 mod tables;

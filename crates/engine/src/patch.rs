@@ -2,8 +2,9 @@
 //!
 //! A strategic merge patch looks like the object that it changes: mappings merge, and so do lists whose items have a
 //! key. Which lists those are is data about types (`patch/types.txt`). There is none of it for custom resources, unless
-//! their row in the table of kinds says it; the others take the other two sorts. What comes out is, item by item and in the same order, what an API server or
-//! `kubectl` would have made of it, and what they refuse is an error; a test compares with their code.
+//! their row in the table of kinds says it; the others take the other two sorts. What comes out is, item by item and in
+//! the same order, what an API server or `kubectl` would have made of it, and what they refuse is an error; a test
+//! compares with their code.
 //!
 //! New items of a list stand before those that were there. This surprises, and is how Kubernetes does it.
 //!

@@ -35,7 +35,7 @@ const IMAGES: [(&str, &str); 6] = [
 /// Words that end a command in a shell.
 const ENDS: [&str; 6] = [";", "&&", "||", "|", "&", "done"];
 
-/// How deep a text in a text may be a command line, as that of `eval`.
+/// The number of texts inside of each other that may be command lines, as that of `eval`.
 const DEPTH: usize = 3;
 
 /// Returns the programs that a container starts.

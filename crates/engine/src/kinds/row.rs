@@ -48,7 +48,7 @@ pub struct Row {
     pub others_may_add: Vec<String>,
     /// Whether its `spec` holds `resources` of containers without the containers.
     pub resources: bool,
-    /// How strategic merge patches change its objects, where that is no knowledge of Kubernetes.
+    /// The rules by which strategic merge patches change its objects, where these are no knowledge of Kubernetes.
     pub strategic: Option<Strategic>,
     /// The version by which it is asked for where no object of it is at hand; if absent nothing looks for it.
     pub version: Option<String>,

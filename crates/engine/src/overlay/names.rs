@@ -52,10 +52,7 @@ pub(super) fn lost(overlay: &Overlay, specs: &Specs, packs: &Packs) -> Vec<Probl
 
 /// Returns a warning for each spec that is named by its kind, and perhaps its name, and that is not in the source.
 fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
-    let wanted = overlay.spec.target.iter().filter_map(|target| target.specs.as_ref()).flatten().enumerate();
-    if overlay.spec.target.as_ref().is_none_or(|target| target.specs.is_none()) {
-        return Vec::new();
-    }
+    let Some(wanted) = overlay.spec.target.as_ref().and_then(|target| target.specs.as_ref()) else { return Vec::new() };
     let unclaimed: BTreeSet<ObjectId> = specs.unclaimed_objects().map(|(id, _)| id).collect();
     let warning = |(index, wanted): (usize, &SpecName)| {
         let is_beside = |id: &&ObjectId| {
@@ -79,12 +76,12 @@ fn lost_specs(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
             Some(_) | None => None,
         }
     };
-    wanted.filter_map(warning).collect()
+    wanted.iter().enumerate().filter_map(warning).collect()
 }
 
 /// Returns a warning for each selection of specs that means documents of no pack, for a sync that does not apply these.
 pub(super) fn unapplied(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
-    let wanted = overlay.spec.target.iter().filter_map(|target| target.specs.as_ref()).flatten().enumerate();
+    let Some(wanted) = overlay.spec.target.as_ref().and_then(|target| target.specs.as_ref()) else { return Vec::new() };
     let unclaimed: Vec<ObjectId> = specs.unclaimed_objects().map(|(id, _)| id).collect();
     let warning = |(index, wanted): (usize, &SpecName)| {
         let number = unclaimed.iter().filter(|id| wanted.is(id, specs)).count();
@@ -92,7 +89,7 @@ pub(super) fn unapplied(overlay: &Overlay, specs: &Specs) -> Vec<Problem> {
         let problem = warning(overlay, &["spec", "target", "specs", &index.to_string()], message, None);
         (number > 0).then(|| problem.hint("with unclaimed: apply the sync applies it, and the overlay has its say"))
     };
-    wanted.filter_map(warning).collect()
+    wanted.iter().enumerate().filter_map(warning).collect()
 }
 
 /// Returns a warning for each cluster that is named and not there, or one if no cluster is selected.

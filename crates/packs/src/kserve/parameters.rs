@@ -15,7 +15,7 @@ pub struct Spec {
     pub mode: Mode,
     /// Certificates of the pods.
     pub tls: Option<Tls>,
-    /// What a gateway is given to call the scheduler where that speaks TLS; absent: nothing, as with KServe.
+    /// The object by which a gateway calls the scheduler where that speaks TLS; absent: none, as with KServe.
     pub scheduler_trust: Option<Trust>,
     /// The preset of the scheduler: `current`, `legacy`, or the name of an `LLMInferenceServiceConfig`.
     pub scheduler_preset: Option<String>,
@@ -23,7 +23,7 @@ pub struct Spec {
     pub hugging_face_token: Option<Token>,
 }
 
-/// What a gateway is given to call a scheduler in TLS: one of these.
+/// The object by which a gateway calls a scheduler in TLS: one of these.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(extend("x-gatewright-one-of" = ["destinationRule", "backendTLSPolicy"]))]

@@ -1,5 +1,5 @@
-//! What a gateway needs to call a scheduler that speaks TLS. KServe leaves it to whoever runs the gateway, and so is
-//! nothing rendered unless the parameters ask for it.
+//! The objects by which a gateway calls a scheduler that speaks TLS. KServe leaves them to whoever runs the gateway, and so
+//! none is rendered unless the parameters ask for it.
 
 use serde_json::{Value, json};
 

@@ -29,7 +29,7 @@ pub(super) struct Unit<'a> {
     pub(super) certificates: &'a Certificates,
     /// The token with which its model is loaded.
     pub(super) token: Option<&'a Token>,
-    /// What a gateway is given to call its scheduler in TLS.
+    /// The object by which a gateway calls its scheduler in TLS, if one is asked for.
     pub(super) trust: Option<&'a Trust>,
     /// Whether its pool is rendered in the older version too.
     pub(super) has_alpha_pool: bool,
