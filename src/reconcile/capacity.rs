@@ -41,12 +41,14 @@ pub(crate) async fn shortages(cluster: &dyn Cluster, plan: &Plan, live: &BTreeMa
     let mut found = Vec::new();
     for (namespace, needs) in &needs {
         let search = Search { namespace, labels: "", fields: "" };
-        let quotas = cluster.search(&Gvk::new("v1", "ResourceQuota"), search).await;
-        let quotas = quotas.unwrap_or_else(|error| {
-            debug!(namespace, error = %Chain(&error), "cannot read the quotas of a namespace");
-            Vec::new()
-        });
-        found.extend(quotas.iter().flat_map(|quota| beyond(namespace, &needs.more, quota.object.body())));
+        match cluster.search(&Gvk::new("v1", "ResourceQuota"), search).await {
+            Ok(quotas) => {
+                found.extend(quotas.iter().flat_map(|quota| beyond(namespace, &needs.more, quota.object.body())));
+            }
+            // Who has not answered once is not asked for the next namespace.
+            Err(error) if error.is_unreachable() => return found,
+            Err(error) => debug!(namespace, error = %Chain(&error), "cannot read the quotas of a namespace"),
+        }
     }
     match cluster.list_bearing(&Gvk::new("v1", "Node"), EVERY_NODE).await {
         Ok(nodes) => found.extend(lacking(&needs, &nodes)),

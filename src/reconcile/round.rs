@@ -80,13 +80,25 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
     let is_suspect = is_held && stores.are_suspect();
     let (report, last_round) = if is_held {
         let (mut report, last_round) = planned(settings, &facts, &plan, &stores);
-        report.notes.extend(shortages(cluster, &plan, &facts.observed.live).await);
+        // A round that is held comes again and again, and asks for nothing more.
+        if settings.mode == Mode::Plan {
+            report.notes.extend(unless_stopped(settings, shortages(cluster, &plan, &facts.observed.live)).await);
+        }
         (report, last_round)
     } else {
         carry_out(cluster, settings, facts, plan, stores).await?
     };
     let is_new = settings.last_round != last_round;
     Ok(Conclusion { report, last_round, is_new, is_suspect, rendering })
+}
+
+/// Does something that nothing depends on, and gives it up where the process is to end.
+async fn unless_stopped(settings: &RoundSettings, lines: impl Future<Output = Vec<String>>) -> Vec<String> {
+    tokio::select! {
+        biased;
+        () = settings.stop.cancelled() => Vec::new(),
+        lines = lines => lines,
+    }
 }
 
 /// Has units whose pods a plan replaces wait until it is their turn on this cluster.

@@ -474,7 +474,8 @@ pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
         mistakes = sense(&document.root);
     }
     let is_new = |it: &check::Mistake| mistakes.iter().all(|mistake| mistake.position != it.position);
-    let found: Vec<check::Mistake> = metadata::check(&document.root).into_iter().filter(is_new).collect();
+    let found = metadata::check(&document.id.group, &document.root);
+    let found: Vec<check::Mistake> = found.into_iter().filter(is_new).collect();
     mistakes.extend(found);
     mistakes.sort_by_key(|mistake| mistake.position);
     document.problems(mistakes)

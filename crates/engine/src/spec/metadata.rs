@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::overlay;
 use crate::check::Mistake;
 use crate::yaml::{Content, Field, Node};
 
@@ -24,8 +25,12 @@ fn sound(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the expression is sound; a test uses it")
 }
 
-/// Returns what an API server would refuse of the metadata of a document.
-pub(super) fn check(root: &Node) -> Vec<Mistake> {
+/// Returns what an API server would refuse of the metadata of a document of a group. Our own kinds are on no API server,
+/// and are called as people like.
+pub(super) fn check(group: &str, root: &Node) -> Vec<Mistake> {
+    if group == overlay::GROUP {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     let text = |field: &str| root.at(["metadata", field]).and_then(|node| Some((node, node.as_str()?)));
     if let Some((node, name)) = text("name").filter(|(_, name)| !is(&NAME, name, 253)) {
@@ -113,7 +118,7 @@ mod tests {
 
     fn check_all(metadata: &str) -> Vec<String> {
         let roots = yaml::parse(&format!("metadata: {{{metadata}}}")).expect("it is YAML");
-        check(&roots[0]).into_iter().map(|mistake| mistake.message).collect()
+        check("example.com", &roots[0]).into_iter().map(|mistake| mistake.message).collect()
     }
 
     #[test]
@@ -128,6 +133,12 @@ mod tests {
         ] {
             assert_eq!(check_all(metadata), [""; 0], "{metadata}");
         }
+    }
+
+    #[test]
+    fn our_own_kinds_are_called_as_people_like() {
+        let roots = yaml::parse("metadata: {name: EU_overlay}").expect("it is YAML");
+        assert_eq!(check(overlay::GROUP, &roots[0]), []);
     }
 
     #[test]
