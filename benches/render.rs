@@ -131,7 +131,8 @@ fn tree() -> Tree {
 
 fn packs() -> Packs {
     let pack = gatewright_packs::pack("kgateway", &Value::Null).expect("the built-in pack can be used");
-    Packs::new(vec![pack]).expect("the built-in pack can be used")
+    let packs = Packs::new(vec![pack]).expect("the built-in pack can be used");
+    packs.with_definitions(gatewright_packs::definitions())
 }
 
 /// Returns the CPU time of this thread in nanoseconds.

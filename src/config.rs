@@ -8,6 +8,7 @@ pub(crate) mod allow;
 mod authorities;
 pub mod cluster_secrets;
 pub(crate) mod conflicts;
+mod definitions;
 pub mod depends;
 pub mod environment;
 pub(crate) mod examine;
@@ -74,6 +75,8 @@ pub struct Config {
     pack_overrides: Vec<Entry>,
     /// The packs that are read from folders.
     pack_folders: Folders,
+    /// The definitions by which documents are checked.
+    definitions: definitions::Found,
     /// The clusters that were found in folders.
     cluster_folders: ClusterFolders,
     /// The clusters that were found in Secrets, once these are read.
@@ -121,13 +124,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         problems.push(Problem::file(reader.place(&root, &["inventory", "keyFile"]), message));
         None
     });
-    let pack_folders = packs::read_all(&mut settings, &paths, environment, |path, message| {
-        problems.push(Problem::file(reader.place(&root, path), message));
-    });
+    let mut wrong = |path: &[&str], message: String| problems.push(Problem::file(reader.place(&root, path), message));
+    let pack_folders = packs::read_all(&mut settings, &paths, environment, &mut wrong);
+    let definitions = definitions::read_all(&mut settings, &paths, &mut wrong);
     let names: Vec<&str> = pack_folders.names().collect();
-    let pack_overrides = pack_overrides::read_all(&mut settings, &names, &paths, |path, message| {
-        problems.push(Problem::file(reader.place(&root, path), message));
-    });
+    let pack_overrides = pack_overrides::read_all(&mut settings, &names, &paths, &mut wrong);
     if !problems.is_empty() {
         problems.sort();
         return Err(ConfigError::Problems(problems));
@@ -146,6 +147,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         authorities,
         pack_overrides,
         pack_folders,
+        definitions,
         cluster_folders,
         secret_clusters,
     };
@@ -353,7 +355,8 @@ impl Config {
     fn packs_with(&self, root: &Node, overrides: &[Entry]) -> Result<Packs, UnusablePack> {
         let file = self.file.to_string_lossy();
         let config = PackConfig { file: &file, root, authorities: self.authorities.clone(), overrides };
-        packs::build(Some(&config), &self.pack_folders)
+        let packs = packs::build(Some(&config), &self.pack_folders)?;
+        Ok(packs.with_definitions(self.definitions.all.clone()))
     }
 
     /// Builds them as the deployers of control planes know them: without the settings that only we have.
@@ -371,7 +374,7 @@ impl Config {
     /// Names what the packs are made of: with other settings or files they have another key.
     pub fn packs_key(&self) -> String {
         let settings = self.root.get("packs").map_or(Value::Null, Node::to_value);
-        let made_of = (&self.authorities, &self.pack_overrides, &self.pack_folders.own);
+        let made_of = (&self.authorities, &self.pack_overrides, &self.pack_folders.own, &self.definitions.key);
         digest(format!("{settings} {made_of:?}").as_bytes())
     }
 }

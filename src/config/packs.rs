@@ -163,7 +163,8 @@ pub fn build(config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Packs
     let fail = |name: &str, source| UnusablePack { name: name.to_owned(), source };
     let packs = folders.names().map(|name| pack(name, config, folders).map_err(|error| fail(name, error)));
     let packs = packs.collect::<Result<Vec<_>, _>>()?;
-    Packs::new(packs).map_err(|error| fail(folders.names().next().unwrap_or_default(), error))
+    let packs = Packs::new(packs).map_err(|error| fail(folders.names().next().unwrap_or_default(), error))?;
+    Ok(packs.with_definitions(gatewright_packs::definitions()))
 }
 
 /// Builds one pack.

@@ -66,6 +66,8 @@ pub struct Settings {
     pub inventory: InventorySettings,
     /// Folders with packs of your own, or with files in place of those of a built-in pack.
     pub pack_folders: Vec<PathBuf>,
+    /// Folders with definitions of kinds (CRDs) by which documents are checked, in place of built-in ones.
+    pub crd_folders: Vec<PathBuf>,
     /// Settings of packs.
     pub packs: PackSettings,
     /// Settings of packs for some clusters or classes, over those of `packs`.

@@ -8,6 +8,7 @@
 
 mod compare;
 mod tally;
+mod validation;
 
 #[path = "../support/cases.rs"]
 #[expect(dead_code, reason = "what a person wrote is for the test of command lines alone")]
@@ -30,7 +31,13 @@ type Used = BTreeSet<(usize, usize)>;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let suites = cases::suites(&cases::folders());
-    let passed: Vec<bool> = suites.iter().map(|suite| run(suite, &words)).collect();
+    let mut passed: Vec<bool> = suites.iter().map(|suite| run(suite, &words)).collect();
+    passed.push(validation::run(&cases::folders(), &words));
+    if words.is_empty() {
+        let inputs =
+            |suite: &Suite| suite.cases().into_iter().map(|(_, folder)| folder.join("in.yaml")).collect::<Vec<_>>();
+        passed.push(validation::raise_no_alarm(&suites.iter().flat_map(inputs).collect::<Vec<_>>()));
+    }
     if passed.iter().all(|passed| *passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -14,6 +14,7 @@ mod cases;
 
 mod accepted;
 mod accounts;
+mod admission;
 mod aliases;
 mod blame;
 mod browser;

@@ -28,9 +28,11 @@ const MOST_LINES: usize = 500;
 const EFFECTS: [&str; 7] = ["axum", "git2", "hyper", "kube", "notify", "reqwest", "tokio"];
 
 /// Words of effects, which engine and packs do without, even in their tests.
-const ENGINE: [Rule; 4] = [
+const ENGINE: [Rule; 5] = [
     Rule { words: &["fs::"], home: &["crates/engine/src/tree"] },
-    Rule { words: &["env::", "process::", "thread::", "io::stderr", "io::stdin", "io::stdout"], home: &[] },
+    Rule { words: &["env::", "process::", "io::stderr", "io::stdin", "io::stdout"], home: &[] },
+    // A parser that recurses gets a stack that is large enough.
+    Rule { words: &["thread::"], home: &["crates/engine/src/admission/definition.rs"] },
     Rule { words: &["Instant::", "SystemTime"], home: &[] },
     Rule { words: &["TcpListener", "TcpStream", "ToSocketAddrs", "UdpSocket", "UnixStream"], home: &[] },
 ];

@@ -188,7 +188,7 @@ fn documents_have_a_heading_of_their_own() {
     desk.write("specs/secret.yaml", &document("v1", "Secret", "secret", &json!({"namespace": "infra"})));
     desk.write(
         "specs/route.yaml",
-        &document("gateway.networking.k8s.io/v1", "HTTPRoute", "route", &json!({"namespace": "infra"})),
+        &document("gateway.networking.k8s.io/v1", "HTTPRoute", "route", &json!({"namespace": "infra", "spec": {}})),
     );
     let no_namespace = "namespace \"infra\" does not exist";
     let heading = "\n  Documents applied as they are\n";

@@ -24,11 +24,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::admission::Definitions;
 use crate::check;
 use crate::kinds;
 use crate::object::{Gvk, ObjectId};
+use crate::pack::Packs;
 use crate::problem::{Place, Problem};
-use crate::reading::{Flaw, Reading, Suspect, is_slip};
+use crate::reading::{Flaw, Reading, Suspect};
 use crate::schema::{Schema, SchemaError};
 use crate::spec::overlay::OverlayFolders;
 use crate::tree::{Entry, IGNORE_FILE, Tree};
@@ -180,6 +182,8 @@ pub struct Specs {
     pub broken_sets: BTreeMap<ObjectId, Place>,
     /// Those of other kinds.
     pub unclaimed: Vec<Document>,
+    /// Those of other kinds that an API server would refuse, and why.
+    pub refused: BTreeMap<ObjectId, Vec<Problem>>,
     /// The problems.
     pub problems: Vec<Problem>,
     /// The evidence of the reading about documents that are not here.
@@ -192,20 +196,24 @@ pub struct Specs {
     pub(crate) tables: BTreeMap<Arc<str>, Arc<Node>>,
     /// The table of kinds, those that are not used included.
     pub kinds: kinds::Table,
+    /// The definitions by which documents are checked.
+    pub definitions: Definitions,
 }
 
-/// Reads all documents of a source in which overlays count only where they stand in some folders, by the kinds that can be
-/// used and those that are known.
+/// Reads all documents of a source in which overlays count only where they stand in some folders, by the kinds that packs
+/// use and know.
 ///
 /// With a `target_namespace` every namespaced document counts as if it were written for that namespace.
 pub(crate) fn load(
     tree: &Tree,
-    (kinds, known): (&Kinds, &kinds::Table),
+    packs: &Packs,
     target_namespace: Option<&str>,
     overlay_folders: OverlayFolders,
 ) -> Specs {
     let target_namespace = target_namespace.map(str::to_owned);
-    let mut specs = Specs { target_namespace, overlay_folders, kinds: known.clone(), ..Specs::default() };
+    let (kinds, definitions) = (packs.kinds(), packs.definitions().clone());
+    let known = packs.table().clone();
+    let mut specs = Specs { target_namespace, overlay_folders, kinds: known, definitions, ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs);
     let entries: Vec<(&str, &Entry)> =
         tree.files().filter(|(path, entry)| specs.opens(path, entry, &ignored)).collect();
@@ -307,7 +315,7 @@ impl Specs {
             (true, said) => self.namespace(said),
         };
         document.id = document.id.within(namespace);
-        let problems = validate(&document, kind);
+        let problems = validate(&document, kind, &self.definitions);
         let is_broken = !problems.is_empty();
         self.problems.extend(problems);
         self.place(document, is_broken);
@@ -325,31 +333,6 @@ impl Specs {
             return self.spoil(Problem::file(Place::at(file, items.position), message));
         }
         items.items().to_vec().into_iter().for_each(|item| self.add(file, item, kinds));
-    }
-
-    fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
-        let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
-        // What exists beside ours was meant as it is.
-        let exists = self.kinds.knows(&document.id.group, &document.id.kind);
-        let near = if exists { None } else { known::slip(&document.id.kind, same_group) };
-        let group = if exists { None } else { meant_group(&document.id, kinds) };
-        // What is meant for us is nobody else's.
-        let is_ours = document.id.group == overlay::GROUP;
-        if near.is_some() || is_ours {
-            let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
-            let problem = Problem::document(document.place_of(&["kind"]), message);
-            self.problems.push(problem.meant(near));
-        } else if let Some(group) = group {
-            let message = format!("unknown group {:?} of kind {:?}", document.id.group, document.id.kind);
-            let problem = Problem::document(document.place_of(&["apiVersion"]), message);
-            self.problems.push(problem.meant(Some(group)));
-        }
-        let meant = near.map(str::to_owned).or_else(|| group.map(|group| format!("{}.{group}", document.id.kind)));
-        let flaw = meant.map_or(Flaw::Unclaimed, Flaw::Misspelled);
-        if !exists {
-            self.reading.suspects.push(suspect(&document, flaw, self));
-        }
-        if is_ours { self.keep_overlay(document) } else { self.unclaimed.push(document) }
     }
 
     /// Keeps a document that is not used, if it should have been an overlay.
@@ -456,14 +439,8 @@ fn suspect(document: &Document, flaw: Flaw, specs: &Specs) -> Suspect {
     Suspect { place: document.place(), flaw, group, kind: said(&id.kind), namespace, name: said(&id.name) }
 }
 
-/// Returns the group that was probably meant: one that has such a kind, and is close to what was written.
-fn meant_group<'a>(id: &ObjectId, kinds: &'a Kinds) -> Option<&'a str> {
-    let mut has_kind = kinds.keys().filter(|(_, kind)| *kind == id.kind).map(|(group, _)| group.as_str());
-    has_kind.find(|group| !id.group.is_empty() && *group != id.group && is_slip(&id.group, group))
-}
-
 /// Returns what is wrong with the form of a document.
-pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
+pub(crate) fn validate(document: &Document, kind: &Kind, definitions: &Definitions) -> Vec<Problem> {
     if !kind.versions.contains(&document.gvk.version) {
         let message = format!("version {:?} of {} is not known", document.gvk.version, document.gvk.kind);
         let hint = format!("use {}/{}", document.gvk.group, kind.versions[0]);
@@ -477,6 +454,9 @@ pub(crate) fn validate(document: &Document, kind: &Kind) -> Vec<Problem> {
     let found = metadata::check(&document.id.group, &document.root);
     let found: Vec<check::Mistake> = found.into_iter().filter(is_new).collect();
     mistakes.extend(found);
+    if mistakes.is_empty() {
+        mistakes = definitions.mistakes(document);
+    }
     mistakes.sort_by_key(|mistake| mistake.position);
     document.problems(mistakes)
 }

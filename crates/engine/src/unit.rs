@@ -197,7 +197,7 @@ impl Source {
         target_namespace: Option<&str>,
         overlay_folders: OverlayFolders,
     ) -> Self {
-        let specs = spec::load(tree, (packs.kinds(), packs.table()), target_namespace, overlay_folders);
+        let specs = spec::load(tree, packs, target_namespace, overlay_folders);
         Self { overlays: Overlays::read(&specs, packs), specs }
     }
 

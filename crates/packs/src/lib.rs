@@ -11,6 +11,9 @@ pub mod kgateway;
 pub mod kserve;
 mod problems;
 
+use std::sync::LazyLock;
+
+use gatewright_engine::admission::{Definition, Definitions};
 use gatewright_engine::pack::builtin::{Build, Builtin, Files, declared, with_files};
 use gatewright_engine::pack::{Pack, PackError};
 use gatewright_engine::yaml;
@@ -30,6 +33,10 @@ const PACKS: [(&str, Build); 6] = [
     ("body-based-router", declared),
 ];
 
+/// Kinds that the built-in definitions have no more: group, kind, and what took its place.
+const RETIRED: [(&str, &str, &str); 1] =
+    [("gateway.networking.x-k8s.io", "XListenerSet", "ListenerSet of gateway.networking.k8s.io/v1 (GEP-1713)")];
+
 /// Returns all packs, in the order in which they are asked whether a spec is theirs.
 pub fn all() -> Vec<Builtin> {
     let pack = |(name, build)| Builtin { name, files: embedded(name), build };
@@ -39,6 +46,20 @@ pub fn all() -> Vec<Builtin> {
 /// Returns one of them with settings (`packs.<name>` of the config file; `null` for none).
 pub fn pack(name: &str, settings: &Value) -> Result<Pack, PackError> {
     with_files(&all(), name, &Files::new(), settings)
+}
+
+/// Returns the definitions of kinds that are built in: those of the Gateway API and of its extension for inference, as their
+/// authors publish them, without their descriptions.
+pub fn definitions() -> Definitions {
+    static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
+        let read = |text: &str| Definition::new(&serde_json::from_str(text).ok()?).ok();
+        let mut definitions: Definitions = embedded("crds").into_values().filter_map(read).collect();
+        for (group, kind, successor) in RETIRED {
+            definitions.retire(group, kind, successor);
+        }
+        definitions
+    });
+    DEFINITIONS.clone()
 }
 
 /// Returns the presets that are built into one of them: their names, and the texts of their documents.

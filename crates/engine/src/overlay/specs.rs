@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::patch::{OverlayPatch, Target};
 use super::{Assignment, Overlay, nodes, ties};
+use crate::admission::Definitions;
 use crate::kinds;
 use crate::kinds::row::Row;
 use crate::problem::{Place, Problem};
@@ -24,7 +25,7 @@ pub(crate) fn patch<'a>(specs: &'a Specs, overlays: &Assignment, kinds: &Kinds) 
         let is_patched = overlays.iter().any(|overlay| !overlay.spec.spec_patches.is_empty());
         let Some(document) = specs.documents.get(id).filter(|_| is_patched) else { continue };
         let Some(kind) = kinds.get(&(id.group.clone(), id.kind.clone())) else { continue };
-        match patched(document, &overlays, kind, &specs.kinds) {
+        match patched(document, &overlays, kind, (&specs.kinds, &specs.definitions)) {
             Ok(document) => drop(specs.to_mut().documents.insert(id.clone(), document)),
             Err(problems) => {
                 let place = document.place();
@@ -64,10 +65,10 @@ fn patched(
     document: &Document,
     overlays: &[&Overlay],
     kind: &Kind,
-    kinds: &kinds::Table,
+    (kinds, definitions): (&kinds::Table, &Definitions),
 ) -> Result<Document, Vec<Problem>> {
     let document = changed_by_all(document, overlays, kinds)?;
-    let problems = validate(&document, kind);
+    let problems = validate(&document, kind, definitions);
     if problems.is_empty() {
         return Ok(document);
     }

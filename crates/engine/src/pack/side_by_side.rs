@@ -1,6 +1,7 @@
 //! Packs side by side: which of them a document belongs to.
 
 use super::{Pack, PackError};
+use crate::admission::Definitions;
 use crate::enforce::Rule;
 use crate::kinds;
 use crate::kinds::name::KindName;
@@ -30,6 +31,7 @@ pub struct Packs {
     all: Vec<Pack>,
     kinds: Kinds,
     table: kinds::Table,
+    definitions: Definitions,
 }
 
 impl Packs {
@@ -48,7 +50,18 @@ impl Packs {
             pack.read_rules(&kinds)?;
             pack.overrides.iter_mut().try_for_each(|other| other.pack.read_rules(&kinds))?;
         }
-        Ok(Self { all, kinds, table })
+        Ok(Self { all, kinds, table, definitions: Definitions::default() })
+    }
+
+    /// Adds the definitions by which documents are checked as an API server would.
+    #[must_use]
+    pub fn with_definitions(self, definitions: Definitions) -> Self {
+        Self { definitions, ..self }
+    }
+
+    /// Returns the definitions by which documents are checked.
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
     }
 
     /// Returns the pack that renders specs of a kind that is not Gateways'.

@@ -37,7 +37,7 @@ impl Specs {
             let mut problems = Vec::new();
             document.root = with_spec(&document, &mut problems);
             if problems.is_empty() {
-                problems = validate(&document, kind);
+                problems = validate(&document, kind, &self.definitions);
             }
             let is_broken = !problems.is_empty();
             self.problems.extend(problems);

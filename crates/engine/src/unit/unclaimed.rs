@@ -8,7 +8,7 @@ use crate::object::{Gvk, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Assignment, Overlay};
 use crate::pack::Packs;
-use crate::problem::Problem;
+use crate::problem::{Problem, Scope};
 use crate::resolve::parent;
 use crate::spec::gateway::GatewayClass;
 use crate::spec::listener_set::ListenerSet;
@@ -47,6 +47,8 @@ impl Rendering {
             self.documents.insert(id.clone());
             if !options.apply_unclaimed {
                 self.unclaimed.push((document.id.clone(), document.place()));
+                let refused = specs.refused.get(&document.id).into_iter().flatten().cloned();
+                self.problems.extend(refused.map(|problem| Problem { scope: Scope::Warning, ..problem }));
                 continue;
             }
             if specs.broken.contains_key(&id) {
@@ -102,6 +104,10 @@ fn filled(
         let problem = Problem::document(document.place_of(&["sops"]), message).about(unit.id.clone());
         let hint = "keep the secret in a store that the cluster reads by itself, with External Secrets for example";
         return Err(vec![problem.hint(hint)]);
+    }
+    let refused = specs.definitions.mistakes(document);
+    if !refused.is_empty() {
+        return Err(document.problems(refused));
     }
     if let Some(reason) = overlays.held(&unit.id) {
         return Err(vec![document.problem(&[], reason).about(unit.id)]);

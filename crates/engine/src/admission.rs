@@ -1,0 +1,106 @@
+//! Admission: what an API server would refuse of a document, by the definition of its kind (CRD), without a server.
+//!
+//! A definition is checked in the order in which an API server checks it: fields that it does not name, types and bounds,
+//! alternatives, keys of lists that are maps, and then its rules in CEL (KEP-2876). Defaults count where the server has
+//! filled them in by then. What only a server can tell (what is there already, webhooks, policies) is left to its dry run.
+
+mod alternatives;
+mod definition;
+mod keys;
+mod place;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::check::{self, Mistake};
+use crate::spec::Document;
+pub use definition::{Definition, DefinitionError};
+
+/// The definitions of kinds.
+#[derive(Clone, Debug, Default)]
+pub struct Definitions {
+    /// By group and kind.
+    all: BTreeMap<(String, String), Arc<Definition>>,
+    /// Kinds that newer releases do not have, by group and kind, with what took their place.
+    retired: BTreeMap<(String, String), String>,
+}
+
+impl Definitions {
+    /// Adds one; it takes the place of another one of the same kind.
+    pub fn add(&mut self, definition: Definition) {
+        self.all.insert((definition.group.clone(), definition.kind.clone()), Arc::new(definition));
+    }
+
+    /// Adds a kind that newer releases do not have, and what took its place.
+    pub fn retire(&mut self, group: &str, kind: &str, successor: &str) {
+        self.retired.insert((group.to_owned(), kind.to_owned()), successor.to_owned());
+    }
+
+    /// Returns what took the place of a kind that newer releases do not have.
+    pub(crate) fn successor(&self, group: &str, kind: &str) -> Option<&str> {
+        self.retired.get(&(group.to_owned(), kind.to_owned())).map(String::as_str)
+    }
+
+    /// Returns the definition of a kind.
+    pub fn of(&self, group: &str, kind: &str) -> Option<&Arc<Definition>> {
+        self.all.get(&(group.to_owned(), kind.to_owned()))
+    }
+
+    /// Returns what an API server would refuse of a document, as far as the definition of its kind is known.
+    pub(crate) fn mistakes(&self, document: &Document) -> Vec<Mistake> {
+        let definition = self.of(&document.id.group, &document.id.kind);
+        definition.map(|definition| definition.check(document, None)).unwrap_or_default()
+    }
+
+    /// Returns all of them, in the order of their groups and kinds.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.all.values()
+    }
+}
+
+impl FromIterator<Definition> for Definitions {
+    fn from_iter<T: IntoIterator<Item = Definition>>(definitions: T) -> Self {
+        let mut all = Self::default();
+        definitions.into_iter().for_each(|definition| all.add(definition));
+        all
+    }
+}
+
+impl Definition {
+    /// Returns what an API server would refuse of a document of this kind, in the order of the file. A version that the
+    /// definition does not have is not judged; rules about changes are, where it is known what is there `before`.
+    pub fn check(&self, document: &Document, before: Option<&Value>) -> Vec<Mistake> {
+        let Some(version) = self.version(&document.gvk.version) else { return Vec::new() };
+        let mut mistakes = check::check(&document.root, &version.shape);
+        if !mistakes.is_empty() {
+            return mistakes;
+        }
+        let value = version.filled(&without_nulls(document.root.to_value()));
+        mistakes = alternatives::check(&document.root, &value, version);
+        mistakes.extend(keys::check(&document.root, &value, &version.schema));
+        // What is said of a place already, a rule often says again.
+        let is_new = |it: &Mistake| mistakes.iter().all(|mistake| mistake.position != it.position);
+        let broken = rules::check(&document.root, (&value, before), version);
+        let broken: Vec<Mistake> = broken.into_iter().filter(is_new).collect();
+        mistakes.extend(broken);
+        mistakes.sort_by_key(|mistake| mistake.position);
+        mistakes
+    }
+}
+
+/// Takes out what is set to nothing: it counts as not set, and is never written to a cluster.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            map.into_iter().filter(|(_, value)| !value.is_null()).map(|(key, it)| (key, without_nulls(it))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        leaf => leaf,
+    }
+}
+
+#[cfg(test)]
+mod tests;

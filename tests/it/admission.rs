@@ -1,0 +1,92 @@
+//! Admission without a server: are the definitions those that their authors publish, and is what an API server refuses
+//! refused before?
+
+mod mutation;
+mod published;
+
+use std::sync::OnceLock;
+
+use futures::StreamExt;
+use futures::stream;
+use gatewright_engine::admission::Definitions;
+use gatewright_engine::pack::Packs;
+use gatewright_engine::problem::Scope;
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::Source;
+use gatewright_engine::yaml;
+use serde_json::Value;
+
+use crate::cluster::ApiServer;
+use crate::cluster::unique;
+use mutation::{Mutator, seed};
+
+/// The documents that are tried.
+const DOCUMENTS: usize = 5_000;
+
+/// Valid documents of kinds that are defined; mutations begin with them.
+const VALID: &str = include_str!("admission/valid.yaml");
+
+/// All packs, and the definitions that are built in.
+fn packs() -> &'static Packs {
+    static PACKS: OnceLock<Packs> = OnceLock::new();
+    PACKS.get_or_init(|| {
+        let packs = gatewright_packs::all().into_iter().map(|it| gatewright_packs::pack(it.name, &Value::Null));
+        let packs: Vec<_> = packs.collect::<Result<_, _>>().expect("the packs are sound");
+        Packs::new(packs).expect("they go together").with_definitions(gatewright_packs::definitions())
+    })
+}
+
+/// Returns what is said of a document.
+fn said(document: &Value) -> Vec<String> {
+    let specs = Source::load(&Tree::from_iter([("it.yaml", document.to_string())]), packs(), None).specs;
+    let problems = specs.problems.iter().filter(|problem| problem.scope != Scope::Warning);
+    problems.chain(specs.refused.values().flatten()).map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_definition_that_is_built_in_can_be_used() {
+    let definitions: Definitions = gatewright_packs::definitions();
+    for definition in definitions.all() {
+        definition.try_all().unwrap_or_else(|error| panic!("{} {}: {error}", definition.group, definition.kind));
+    }
+    for (group, kind) in [("gateway.networking.k8s.io", "Gateway"), ("inference.networking.k8s.io", "InferencePool")] {
+        assert!(definitions.of(group, kind).is_some(), "{kind}");
+    }
+}
+
+#[test]
+fn what_is_valid_is_taken() {
+    for document in yaml::parse_values(VALID).expect("it is YAML") {
+        assert_eq!(said(&document), [""; 0], "{document}");
+    }
+}
+
+/// What is said without need is listed, with what the server says of it, in `admission.txt` in `target/tmp`.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_api_server_refuses_is_refused_before() {
+    let server = ApiServer::start();
+    published::install(&server);
+    let namespace = unique("admission");
+    server.kubectl_ok(&["create", "namespace", &namespace]);
+    let valid = yaml::parse_values(VALID).expect("it is YAML");
+    let mut mutator = Mutator::new(seed());
+    let documents: Vec<Value> = (0..DOCUMENTS).map(|index| mutator.mutated(&valid[index % valid.len()])).collect();
+    let judge = &published::Judge::new(&server, &namespace);
+    let verdicts = stream::iter(&documents).map(|document| async move { (document, judge.refused(document).await) });
+    let verdicts: Vec<(&Value, Option<String>)> = verdicts.buffer_unordered(8).collect().await;
+    let refused = verdicts.iter().filter(|(_, refused)| refused.is_some()).count();
+    let missed = verdicts.iter().filter_map(|(document, refused)| {
+        let refused = refused.as_ref().filter(|_| said(document).is_empty())?;
+        Some(format!("{document}\n    {refused}"))
+    });
+    let missed: Vec<String> = missed.collect();
+    let stricter = verdicts.iter().filter(|(document, refused)| refused.is_none() && !said(document).is_empty());
+    let stricter: Vec<String> =
+        stricter.map(|(document, _)| format!("{document}\n    {}", said(document).join("; "))).collect();
+    let taken = DOCUMENTS - refused;
+    let summary = format!("{refused} refused by both, {taken} taken, {} of these refused here alone", stricter.len());
+    published::write("admission.txt", &[&[summary], &stricter[..]].concat());
+    assert!(refused * 4 > DOCUMENTS, "only {refused} of {DOCUMENTS} were refused, so that this shows little");
+    assert!(missed.is_empty(), "seed {}: {} missed:\n{}", seed(), missed.len(), missed.join("\n"));
+    assert!(stricter.len() * 5 < taken, "{} of {taken} that a server takes are refused here", stricter.len());
+}
