@@ -217,7 +217,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
     let stores = Stores::load(cluster, settings, shards).await?;
     let mut facts = Facts {
         identity,
-        digests: digests(&rendering.units, &policies.conflicts),
+        digests: digests(&rendering, &policies.conflicts),
         rendering,
         rendered,
         service_addresses,
