@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::SERVER_METADATA;
-
-/// Fields that say of an object what it is, and of a value beside them whether it is secret.
-const NAMING: [&str; 3] = ["kind", "name", "key"];
+use super::{KEYS, SERVER_METADATA, key_of};
 
 /// Returns what two objects do not have in common, without what servers write.
 ///
@@ -26,17 +23,40 @@ pub(super) fn apart(before: &Value, after: &Value) -> (Value, Value) {
 }
 
 /// Returns both values of a field without what they have in common, nothing if that is all of them.
-///
-/// Lists stay whole: which elements belong together is found out later, and one may say that the next is secret.
 fn divided(key: &str, old: Option<&Value>, new: Option<&Value>) -> (Option<Value>, Option<Value>) {
     match (old, new) {
-        (Some(old), Some(new)) if old == new && !NAMING.contains(&key) => (None, None),
+        (Some(_), Some(_)) if is_naming(key) => (old.cloned(), new.cloned()),
+        (Some(old), Some(new)) if old == new => (None, None),
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let (old, new) = each(old, new, divided);
             (Some(old), Some(new))
         }
+        (Some(Value::Array(old)), Some(Value::Array(new))) => {
+            let (old, new) = elements(old, new);
+            (Some(old), Some(new))
+        }
         (old, new) => (old.cloned(), new.cloned()),
     }
+}
+
+/// Tells whether a field says of an element of a list which one it is, or of a value beside it whether it is secret.
+fn is_naming(key: &str) -> bool {
+    key == "kind" || KEYS.contains(&key)
+}
+
+/// Divides the elements of two lists, if they are the same ones in the same order; else which belong together is found out
+/// later. Of texts one may say that the next is secret, so that all of them are left.
+fn elements(old: &[Value], new: &[Value]) -> (Value, Value) {
+    let key = key_of(&[old, new]).filter(|_| old.len() == new.len());
+    if !key.is_some_and(|key| old.iter().zip(new).all(|(old, new)| old[key] == new[key])) {
+        return (old.into(), new.into());
+    }
+    let pairs = old.iter().zip(new).map(|(old, new)| match (old, new) {
+        (Value::Object(old), Value::Object(new)) => each(old, new, divided),
+        (old, new) => (old.clone(), new.clone()),
+    });
+    let (left, right): (Vec<Value>, Vec<Value>) = pairs.unzip();
+    (left.into(), right.into())
 }
 
 /// Divides each field of two mappings.
@@ -77,8 +97,12 @@ mod tests {
         let leaf = prop_oneof![Just(Value::Null), (0..3).prop_map(Value::from), text.prop_map(Value::from)];
         let key = "(name|key|value|password|kind|status|data|metadata|annotations|env|a)";
         leaf.prop_recursive(4, 24, 4, move |inner| {
+            let named = |(name, value): (&str, Value)| json!({"name": name, "value": value, "password": value});
+            let names = proptest::sample::select(vec!["a", "b", "c", "A_PASSWORD"]);
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::vec((names, inner.clone()), 0..4)
+                    .prop_map(move |list| list.into_iter().map(named).collect()),
                 proptest::collection::btree_map(key, inner, 0..4)
                     .prop_map(|map| Value::Object(map.into_iter().collect())),
             ]
@@ -113,9 +137,14 @@ mod tests {
         }
 
         #[test]
-        fn so_does_what_differs_a_little(before in body(), other in value(), place in 0..4) {
+        fn so_does_what_differs_a_little(before in body(), other in value(), place in 0..6, list in value()) {
+            let list = json!([{"name": "a", "value": list}, {"name": "b", "args": ["--token", list], "key": list}]);
+            let mut before = before;
+            before["spec"] = json!({"list": list, "other": before["spec"]});
             let mut after = before.clone();
             match place {
+                4 => after["spec"]["list"][0]["value"] = other,
+                5 => after["spec"]["list"][1]["args"][1] = other,
                 0 => after["spec"] = other,
                 1 => after["metadata"]["annotations"]["a"] = other,
                 2 => after["data"] = json!({"a": other}),
