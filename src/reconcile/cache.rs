@@ -5,6 +5,7 @@
 //! They are a cache and no more: to lose them costs dry runs, never correctness. They are of one sync on one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use gatewright_engine::fingerprint::{Fingerprint, Metadata};
 use gatewright_engine::health::pods::Count;
@@ -33,8 +34,8 @@ const FRESH: SignedDuration = SignedDuration::from_secs(5);
 /// The record that this host keeps of a sync on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastRound {
-    /// Its objects.
-    pub cache: Cache,
+    /// Its objects; shared, because a round looks at them all the time.
+    pub cache: Arc<Cache>,
     /// The subject of the last round, if there was nothing left to do after it.
     pub no_change: Option<NoChange>,
 }
