@@ -3,6 +3,7 @@
 //!
 //! All of it is encrypted, because Secrets are among it and other objects hold secrets too.
 
+mod packed;
 pub mod record;
 pub mod runs;
 pub mod sets;
@@ -24,6 +25,7 @@ use crate::basics::paths::{NoCredentials, Paths};
 use crate::basics::size::Size;
 use crate::history::expiry::Expiry;
 use crate::state::State;
+use packed::Packed;
 use record::Recorder;
 use vault::{Vault, VaultError};
 
@@ -68,6 +70,8 @@ pub struct Archive {
     active: Mutex<BTreeSet<String>>,
     /// The time of the last look for what is too old.
     expired: Expiry,
+    /// What was rendered, as it is kept.
+    packed: Packed,
 }
 
 /// The subject of a record.
@@ -93,7 +97,8 @@ impl Archive {
             Some(file) => Vault::with_key(state, file)?,
             None => Vault::making_key(state)?,
         };
-        Ok(Self { vault, settings: settings.clone(), sets, active: Mutex::default(), expired: Expiry::default() })
+        let (active, expired, packed) = (Mutex::default(), Expiry::default(), Packed::default());
+        Ok(Self { vault, settings: settings.clone(), sets, active, expired, packed })
     }
 
     /// Opens what is there already, to read it.
