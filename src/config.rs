@@ -23,7 +23,7 @@ pub(crate) mod webhooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gatewright_engine::check::{check, suggest};
 use gatewright_engine::error::Chain;
@@ -74,6 +74,8 @@ pub struct Config {
     pack_overrides: Vec<Entry>,
     /// The packs that are read from folders.
     pack_folders: Folders,
+    /// What comes of all this, once somebody has asked for it: to build them takes most of the time of a start.
+    packs: Arc<OnceLock<Arc<Packs>>>,
     /// The clusters that were found in folders.
     cluster_folders: ClusterFolders,
     /// The clusters that were found in Secrets, once these are read.
@@ -146,6 +148,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         authorities,
         pack_overrides,
         pack_folders,
+        packs: Arc::default(),
         cluster_folders,
         secret_clusters,
     };
@@ -344,10 +347,14 @@ impl Config {
         Reader { file: self.file.to_string_lossy().into() }.place(&self.root, path)
     }
 
-    /// Builds the packs with their settings.
-    pub fn packs(&self) -> Result<Packs, UnusablePack> {
+    /// Returns the packs with their settings; they are built once.
+    pub fn packs(&self) -> Result<Arc<Packs>, UnusablePack> {
+        if let Some(packs) = self.packs.get() {
+            return Ok(Arc::clone(packs));
+        }
         let nothing = Node::of_value(&json!({}));
-        self.packs_with(self.root.get("packs").unwrap_or(&nothing), &self.pack_overrides)
+        let packs = self.packs_with(self.root.get("packs").unwrap_or(&nothing), &self.pack_overrides)?;
+        Ok(Arc::clone(self.packs.get_or_init(|| Arc::new(packs))))
     }
 
     fn packs_with(&self, root: &Node, overrides: &[Entry]) -> Result<Packs, UnusablePack> {

@@ -1,5 +1,7 @@
 //! Packs side by side: which of them a document belongs to.
 
+use std::fmt;
+
 use super::{Pack, PackError};
 use crate::enforce::Rule;
 use crate::kinds;
@@ -30,6 +32,12 @@ pub struct Packs {
     all: Vec<Pack>,
     kinds: Kinds,
     table: kinds::Table,
+}
+
+impl fmt::Debug for Packs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all.iter().map(|pack| &pack.manifest.name)).finish()
+    }
 }
 
 impl Packs {
