@@ -134,8 +134,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         problems.sort();
         return Err(ConfigError::Problems(problems));
     }
-    let state_dir =
-        settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
+    let state_dir = state_dir(&settings, &paths, environment);
     let config = Config {
         file: file.to_owned(),
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
@@ -156,6 +155,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
         _ => Ok(config),
     }
+}
+
+/// Returns the directory where the state is kept.
+fn state_dir(settings: &Settings, paths: &Paths, environment: &Environment) -> PathBuf {
+    settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)))
 }
 
 /// Reads the key of the inventories, if there is to be one.

@@ -9,7 +9,10 @@ use crate::basics::lock::lock;
 
 /// The packed renderings that somebody still holds.
 #[derive(Debug, Default)]
-pub(super) struct Packed(Mutex<Vec<(Weak<Marked>, Arc<Vec<u8>>)>>);
+pub(super) struct Packed(Mutex<Vec<One>>);
+
+/// A rendering, and its packed form.
+type One = (Weak<Marked>, Arc<Vec<u8>>);
 
 impl Packed {
     /// Returns what `pack` makes of a rendering; who asks for the same one meanwhile waits for it.

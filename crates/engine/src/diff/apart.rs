@@ -98,10 +98,10 @@ mod tests {
         let key = "(name|key|value|password|kind|status|data|metadata|annotations|env|a)";
         leaf.prop_recursive(4, 24, 4, move |inner| {
             let named = |(name, value): (&str, Value)| json!({"name": name, "value": value, "password": value});
-            let names = proptest::sample::select(vec!["a", "b", "c", "A_PASSWORD"]);
+            let of_lists = proptest::sample::select(vec!["a", "b", "c", "A_PASSWORD"]);
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                proptest::collection::vec((names, inner.clone()), 0..4)
+                proptest::collection::vec((of_lists, inner.clone()), 0..4)
                     .prop_map(move |list| list.into_iter().map(named).collect()),
                 proptest::collection::btree_map(key, inner, 0..4)
                     .prop_map(|map| Value::Object(map.into_iter().collect())),
