@@ -24,7 +24,7 @@ pub(crate) mod webhooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gatewright_engine::check::{check, suggest};
 use gatewright_engine::error::Chain;
@@ -77,6 +77,8 @@ pub struct Config {
     pack_folders: Folders,
     /// The definitions by which documents are checked.
     definitions: definitions::Found,
+    /// What comes of all this, once somebody has asked for it: to build them takes most of the time of a start.
+    packs: Arc<OnceLock<Arc<Packs>>>,
     /// The clusters that were found in folders.
     cluster_folders: ClusterFolders,
     /// The clusters that were found in Secrets, once these are read.
@@ -133,8 +135,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         problems.sort();
         return Err(ConfigError::Problems(problems));
     }
-    let state_dir =
-        settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)));
+    let state_dir = state_dir(&settings, &paths, environment);
     let config = Config {
         file: file.to_owned(),
         reports_dir: plain(&state_dir.join(&settings.reports.dir)),
@@ -148,6 +149,7 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         pack_overrides,
         pack_folders,
         definitions,
+        packs: Arc::default(),
         cluster_folders,
         secret_clusters,
     };
@@ -155,6 +157,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
         Err(UnusablePack { source: PackError::Rules(problems), .. }) => Err(ConfigError::Problems(problems)),
         _ => Ok(config),
     }
+}
+
+/// Returns the directory where the state is kept.
+fn state_dir(settings: &Settings, paths: &Paths, environment: &Environment) -> PathBuf {
+    settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)))
 }
 
 /// Reads the key of the inventories, if there is to be one.
@@ -346,10 +353,14 @@ impl Config {
         Reader { file: self.file.to_string_lossy().into() }.place(&self.root, path)
     }
 
-    /// Builds the packs with their settings.
-    pub fn packs(&self) -> Result<Packs, UnusablePack> {
+    /// Returns the packs with their settings; they are built once.
+    pub fn packs(&self) -> Result<Arc<Packs>, UnusablePack> {
+        if let Some(packs) = self.packs.get() {
+            return Ok(Arc::clone(packs));
+        }
         let nothing = Node::of_value(&json!({}));
-        self.packs_with(self.root.get("packs").unwrap_or(&nothing), &self.pack_overrides)
+        let packs = self.packs_with(self.root.get("packs").unwrap_or(&nothing), &self.pack_overrides)?;
+        Ok(Arc::clone(self.packs.get_or_init(|| Arc::new(packs))))
     }
 
     fn packs_with(&self, root: &Node, overrides: &[Entry]) -> Result<Packs, UnusablePack> {

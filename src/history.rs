@@ -5,5 +5,6 @@
 
 pub(crate) mod approvals;
 pub mod archive;
+pub(crate) mod expiry;
 pub(crate) mod journal;
 pub(crate) mod saved_plan;

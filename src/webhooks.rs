@@ -39,6 +39,7 @@ use queue::Queue;
 ///
 /// After an error the news is told with the next report.
 pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Metrics) -> Result<bool, StateError> {
+    journal::expire(state, &config.journal(), report.finished);
     journal::record(state, &config.journal(), report, |kept| announce(state, config, report, kept, metrics))
 }
 
@@ -55,6 +56,9 @@ pub(crate) fn keep_with_others(
         return keep(state, config, report, metrics);
     }
     gathering.begin(report, total);
+    if gathering.expiry.is_due(report.finished) {
+        journal::expire(state, &config.journal(), report.finished);
+    }
     let gather = |kept: &Path| gather(state, (config, metrics), report, kept, gathering);
     let is_new = journal::record(state, &config.journal(), report, gather)?;
     if gathering.end(report) {

@@ -1,6 +1,7 @@
 //! `gatewright render`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gatewright_engine::kinds;
 use gatewright_engine::object::Object;
@@ -85,7 +86,7 @@ pub(super) struct Specs {
     /// The config file, if one was named or is where it is looked for.
     pub config: Option<Config>,
     /// The packs, with its settings.
-    pub packs: Packs,
+    pub packs: Arc<Packs>,
     /// The specs.
     pub source: Source,
 }
@@ -127,9 +128,9 @@ pub(super) fn config(context: &Context, is_needed: bool) -> Result<Option<Config
 }
 
 /// Builds the packs, with the settings of a config file if there is one.
-pub(super) fn packs(context: &Context, config: Option<&Config>) -> Result<Packs, Failure> {
+pub(super) fn packs(context: &Context, config: Option<&Config>) -> Result<Arc<Packs>, Failure> {
     let Some(config) = config else {
-        return build(None, &context.packs()?).map_err(|error| Failure::of_configuration(&error));
+        return build(None, &context.packs()?).map(Arc::new).map_err(|error| Failure::of_configuration(&error));
     };
     config.packs().map_err(|error| Failure::of_configuration(&error))
 }

@@ -167,7 +167,7 @@ impl<'a> Session<'a> {
 
     /// Prepares a command. From here on a signal ends it when what is under way is finished.
     fn with_clusters(context: &'a Context, config: Config) -> Result<Self, Failure> {
-        let packs = Arc::new(config.packs().map_err(|error| Failure::of_configuration(&error))?);
+        let packs = config.packs().map_err(|error| Failure::of_configuration(&error))?;
         let (runtime, stop) = (runtime()?, CancellationToken::new());
         let signals = runtime.block_on(async { Signals::new() }).map_err(|error| Failure::of(&error))?;
         runtime.spawn(stop_on_signal(signals, stop.clone()));

@@ -97,7 +97,7 @@ impl Prepared {
     pub(super) fn new(config: Config, shared: &Arc<Shared>, before: &BTreeSet<String>) -> Result<Self, DaemonError> {
         let running = shared.hosts.share(&config);
         renamed::check(&config, &shared.state).map_err(DaemonError::Renamed)?;
-        let (packs, packs_key) = (Arc::new(config.packs().map_err(DaemonError::Pack)?), config.packs_key());
+        let (packs, packs_key) = (config.packs().map_err(DaemonError::Pack)?, config.packs_key());
         let config = Arc::new(config);
         let caches = SourceCaches::new(&config, shared).map_err(DaemonError::Source)?;
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);

@@ -89,7 +89,7 @@ impl Running {
         let source = assemble::source(config, &settings.source).map_err(DaemonError::Source)?;
         let snapshot = source.poll(None).await.map_err(DaemonError::Poll)?;
         let snapshot = Arc::new(snapshot.expect("whoever has no revision gets one"));
-        let packs = Arc::new(config.packs().map_err(DaemonError::Pack)?);
+        let packs = config.packs().map_err(DaemonError::Pack)?;
         let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
         let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &config.packs_key(), marker);
         let renderings = Arc::new(renderings.among(&config.settings.fleet()));

@@ -3,6 +3,7 @@
 //!
 //! All of it is encrypted, because Secrets are among it and other objects hold secrets too.
 
+mod packed;
 pub mod record;
 pub mod runs;
 pub mod sets;
@@ -22,7 +23,9 @@ use crate::basics::duration::Period;
 use crate::basics::lock::lock;
 use crate::basics::paths::{NoCredentials, Paths};
 use crate::basics::size::Size;
+use crate::history::expiry::Expiry;
 use crate::state::State;
+use packed::Packed;
 use record::Recorder;
 use vault::{Vault, VaultError};
 
@@ -56,9 +59,6 @@ impl Settings {
     }
 }
 
-/// The least time between two looks for what is too old.
-const EXPIRY: Duration = Duration::from_mins(1);
-
 /// The archive of an installation.
 #[derive(Debug)]
 pub struct Archive {
@@ -69,7 +69,9 @@ pub struct Archive {
     /// The rounds that are under way.
     active: Mutex<BTreeSet<String>>,
     /// The time of the last look for what is too old.
-    expired: Mutex<Option<Timestamp>>,
+    expired: Expiry,
+    /// What was rendered, as it is kept.
+    packed: Packed,
 }
 
 /// The subject of a record.
@@ -95,7 +97,8 @@ impl Archive {
             Some(file) => Vault::with_key(state, file)?,
             None => Vault::making_key(state)?,
         };
-        Ok(Self { vault, settings: settings.clone(), sets, active: Mutex::default(), expired: Mutex::default() })
+        let (active, expired, packed) = (Mutex::default(), Expiry::default(), Packed::default());
+        Ok(Self { vault, settings: settings.clone(), sets, active, expired, packed })
     }
 
     /// Opens what is there already, to read it.
@@ -129,21 +132,9 @@ impl Archive {
         runs::last(&self.vault, sync, cluster)
     }
 
-    /// Tells whether it is time to look for what is too old: in a large fleet, to do so after each round is to look at all
-    /// rounds of all clusters.
-    fn is_to_expire(&self, now: Timestamp) -> bool {
-        let mut last = lock(&self.expired);
-        let is_due = last.and_then(|last| last.checked_add(EXPIRY).ok()).is_none_or(|next| next <= now);
-        if is_due || last.is_some_and(|last| now < last) {
-            *last = Some(now);
-            return true;
-        }
-        false
-    }
-
     /// Deletes records that are older than they are kept, and the oldest of what is too much; at most once in a minute.
     pub fn expire(&self, now: Timestamp) {
-        if !self.vault.state.may_expire() || !self.is_to_expire(now) {
+        if !self.vault.state.may_expire() || !self.expired.is_due(now) {
             return;
         }
         let folder = self.vault.state.path(runs::FOLDER);

@@ -147,8 +147,7 @@ pub(crate) fn compare(state: &State, report: &mut Report) {
 }
 
 /// Keeps a report: as the last one, and in the history if it says something that the one before did not. There it is
-/// kept as JSON, which is what the history is read from, and in the forms that the settings say. Reports that are older
-/// than the settings say are deleted.
+/// kept as JSON, which is what the history is read from, and in the forms that the settings say.
 ///
 /// `tell` leaves word for others, and is called if somebody may want to know at once: something was changed, is wrong or
 /// differs that was not, or is not any more; or a suspension has begun or ended. Another revision alone is no news, nor
@@ -162,9 +161,6 @@ pub(crate) fn record(
     report: &Report,
     tell: impl FnOnce(&Path) -> Result<(), StateError>,
 ) -> Result<bool, StateError> {
-    if state.may_expire() {
-        expire(state, settings, timekeeping::last_believed(state, report.finished));
-    }
     // A change that is made again and again is told each time: it can be undone each time.
     let mut is_new = report.has_changed() || report.clusters.values().any(has_resolved);
     let mut is_news = report.has_changed() || report.clusters.values().any(is_news);
@@ -327,8 +323,12 @@ pub(crate) fn read(path: &Path) -> Option<Report> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Deletes the reports that are expired.
-fn expire(state: &State, settings: &Settings<'_>, now: Timestamp) {
+/// Deletes the reports that are older than the settings say, and the oldest of what is too much, at the end of a round.
+pub(crate) fn expire(state: &State, settings: &Settings<'_>, finished: Timestamp) {
+    if !state.may_expire() {
+        return;
+    }
+    let now = timekeeping::last_believed(state, finished);
     // The forms of a report are files that differ in their extension alone.
     let mut reports: BTreeMap<String, (u64, Vec<PathBuf>)> = BTreeMap::new();
     for entry in fs::read_dir(settings.dir).into_iter().flatten().flatten() {

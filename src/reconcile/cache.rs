@@ -5,18 +5,19 @@
 //! They are a cache and no more: to lose them costs dry runs, never correctness. They are of one sync on one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use gatewright_engine::fingerprint::{Fingerprint, Metadata};
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::health::{Health, Readiness, addresses, health};
 use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
-use gatewright_engine::object::{Gvk, Object, ObjectId};
+use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::conflicts::{Conflicts, FieldVerdict, autoscaled};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::text::digest;
-use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::addresses::Addresses;
+use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::pairs;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -33,8 +34,8 @@ const FRESH: SignedDuration = SignedDuration::from_secs(5);
 /// The record that this host keeps of a sync on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastRound {
-    /// Its objects.
-    pub cache: Cache,
+    /// Its objects; shared, because a round looks at them all the time.
+    pub cache: Arc<Cache>,
     /// The subject of the last round, if there was nothing left to do after it.
     pub no_change: Option<NoChange>,
 }
@@ -198,11 +199,12 @@ impl HealthSnapshot {
 }
 
 /// Returns the digests of all that is wanted, by object. Who wins where others write to its fields is a part of it.
-pub(crate) fn digests(units: &[Unit], conflicts: &Conflicts) -> BTreeMap<ObjectId, String> {
-    let (rules, autoscaled) = (format!("{:?} {:?}", conflicts.rules, conflicts.ignore), autoscaled(units));
-    let of = |object: &Object| {
-        let text = format!("{} {rules} {:?}", object.body(), autoscaled.get(object.id()));
-        (object.id().clone(), digest(text.as_bytes())[..32].to_owned())
+pub(crate) fn digests(rendering: &Marked, conflicts: &Conflicts) -> BTreeMap<ObjectId, String> {
+    let rules = digest(format!("{:?} {:?}", conflicts.rules, conflicts.ignore).as_bytes());
+    let autoscaled = autoscaled(&rendering.units);
+    let of = |(id, body): (&ObjectId, &String)| {
+        let text = format!("{body} {rules} {:?}", autoscaled.get(id));
+        (id.clone(), digest(text.as_bytes())[..32].to_owned())
     };
-    units.iter().flat_map(Unit::all).map(of).collect()
+    rendering.digests().iter().map(of).collect()
 }

@@ -213,7 +213,7 @@ pub struct Facts {
     /// The inventory of what is owned.
     pub owned: Inventory,
     /// The cache of the last round.
-    pub cache: Option<Cache>,
+    pub cache: Option<Arc<Cache>>,
     /// The metadata of our objects, where they were looked at.
     pub metadata: Option<MetadataView>,
     /// The observation.

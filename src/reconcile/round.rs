@@ -217,13 +217,13 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
     let stores = Stores::load(cluster, settings, shards).await?;
     let mut facts = Facts {
         identity,
-        digests: digests(&rendering.units, &policies.conflicts),
+        digests: digests(&rendering, &policies.conflicts),
         rendering,
         rendered,
         service_addresses,
         policies,
         owned: stores.owned(),
-        cache: last_round.map(|last_round| last_round.cache.clone()),
+        cache: last_round.map(|last_round| Arc::clone(&last_round.cache)),
         metadata,
         observed: Observed::default(),
         snapshots: BTreeMap::new(),
@@ -290,7 +290,7 @@ async fn carry_out(
         let may_be_done =
             |step: &Step| matches!(applied.outcomes.get(&step.id), Some(Outcome::Done | Outcome::Stale(_)));
         done.extend(plan.steps.into_iter().filter(may_be_done).map(|step| (step.id.clone(), step)));
-        facts.cache = Some(cache);
+        facts.cache = Some(Arc::new(cache));
         facts.metadata = facts.metadata.map(|_| MetadataView::default());
         facts.policies.pinned = left(&settings.policies, &done);
         facts.owned = stores.own.inventory.clone();

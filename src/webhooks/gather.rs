@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::basics::lock::lock;
+use crate::history::expiry::Expiry;
 use crate::report::trend::{Gone, Summary};
 use crate::report::{ClusterReport, ClusterState, Report};
 
@@ -24,7 +25,11 @@ const CALMER: i32 = 10;
 
 /// The rounds of all syncs at their newest revisions, by sync.
 #[derive(Debug, Default)]
-pub(crate) struct Gathering(Mutex<BTreeMap<String, Group>>);
+pub(crate) struct Gathering {
+    groups: Mutex<BTreeMap<String, Group>>,
+    /// The last look for reports that are too old.
+    pub(super) expiry: Expiry,
+}
 
 /// The clusters of a sync, as far as they have had a round at one revision.
 #[derive(Debug, Default)]
@@ -82,7 +87,7 @@ impl Gathering {
     /// Notes what came of a round on a cluster, before its report is kept; `total` clusters are those of the sync.
     pub(super) fn begin(&self, report: &Report, total: usize) {
         let Some((name, cluster)) = report.clusters.iter().next() else { return };
-        let mut groups = lock(&self.0);
+        let mut groups = lock(&self.groups);
         let group = groups.entry(report.sync.clone()).or_default();
         if group.revision != report.revision {
             *group = Group { revision: report.revision.clone(), ..Group::default() };
@@ -94,7 +99,7 @@ impl Gathering {
     /// Notes that the report of a round is kept, with news or without. Returns whether it was the last of all clusters at its
     /// revision, so that there is nothing more to wait for.
     pub(super) fn end(&self, report: &Report) -> bool {
-        let mut groups = lock(&self.0);
+        let mut groups = lock(&self.groups);
         let group = groups.get_mut(&report.sync).filter(|group| group.revision == report.revision);
         let name = report.clusters.keys().next();
         group.zip(name).is_some_and(|(group, name)| group.end(name, report.finished))
@@ -111,12 +116,12 @@ impl Gathering {
         } else {
             News::Change
         };
-        lock(&self.0).entry(report.sync.clone()).or_default().moment(news, (report.finished, wait))
+        lock(&self.groups).entry(report.sync.clone()).or_default().moment(news, (report.finished, wait))
     }
 
     /// Returns how far a sync has come.
     pub(super) fn progress(&self, sync: &str) -> Progress {
-        lock(&self.0).get(sync).map(Group::progress).unwrap_or_default()
+        lock(&self.groups).get(sync).map(Group::progress).unwrap_or_default()
     }
 }
 

@@ -199,7 +199,7 @@ fn a_kind_of_a_pack_leads_to_what_its_row_says() {
 
 #[test]
 fn packs_that_disagree_about_a_kind_are_refused_by_name() {
-    let error = |others: &[(&str, &str)]| packs_with(others).err().expect("it is refused");
+    let error = |others: &[(&str, &str)]| packs_with(others).expect_err("it is refused");
     let other = PACK.replace("name: acme", "name: other").replace("Track: {confirm: true}", "Track: {}");
     let disagreement = r#"pack "other" and pack "acme" say different things about the kind Track.acme.example.com"#;
     let said = error(&[("acme", PACK), ("other", &other)]);
@@ -248,7 +248,7 @@ fn who_replaces_the_manifest_of_a_built_in_pack_loses_nothing_that_it_says_of_ki
 fn mistakes_in_the_rows_of_a_pack_are_found_when_it_is_loaded() {
     let error = |from: &str, to: &str| {
         assert!(PACK.contains(from));
-        packs_with(&[("acme", &PACK.replace(from, to))]).err().expect("it is refused")
+        packs_with(&[("acme", &PACK.replace(from, to))]).expect_err("it is refused")
     };
     let said = error("confirm: true", "confrim: true");
     assert!(said.contains("cannot read pack.yaml: unknown field `confrim`"), "{said}");

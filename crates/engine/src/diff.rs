@@ -4,6 +4,7 @@
 //! or normalizes is on both sides. What servers write by themselves is left out. Compared are the values as they are, and
 //! shown is what a [`Masker`] leaves of them.
 
+mod apart;
 pub mod content;
 pub mod managers;
 
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::mask::Masker;
 use crate::problem::Place;
+use apart::apart;
 use content::{Content, ContentDifference};
 use managers::Manager;
 
@@ -130,7 +132,7 @@ pub fn folded(value: &Value) -> String {
 
 /// Returns what differs, in the order of the fields, with what is secret masked. `ours` is our own field manager.
 pub fn differences(before: &Value, after: &Value, ours: &str, masker: &Masker) -> Vec<Difference> {
-    let (old, new) = (comparable(before), comparable(after));
+    let (old, new) = apart(before, after);
     if old == new {
         return Vec::new();
     }

@@ -4,15 +4,19 @@
 //! the same secret still has the same fingerprint in all reports of one installation, so that one sees whether it has
 //! changed. What counts as secret is said in `docs/reports.md`; [`names`] and [`texts`] hold the rules.
 
+mod digests;
 pub mod names;
 pub mod texts;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::object::Object;
 use crate::text::hex;
+use digests::Digests;
 use names::{is_secret_field, is_secret_variable};
 
 /// The text that stands for a secret, before its fingerprint.
@@ -33,7 +37,11 @@ const BLOCK: usize = 64;
 /// Masks what is secret in values and texts. Without a key, which is what [`Masker::default`] makes, it shows no
 /// fingerprints.
 #[derive(Clone, Default)]
-pub struct Masker(Option<[u8; 32]>);
+pub struct Masker {
+    key: Option<[u8; 32]>,
+    /// The digests that were made with it.
+    digests: Arc<Digests>,
+}
 
 impl fmt::Debug for Masker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +52,7 @@ impl fmt::Debug for Masker {
 impl Masker {
     /// Makes one with the key of its fingerprints.
     pub fn new(key: [u8; 32]) -> Self {
-        Self(Some(key))
+        Self { key: Some(key), digests: Arc::default() }
     }
 
     /// Returns what is shown of a value all of which is secret: `*** (1f2e3d4c)`.
@@ -80,6 +88,11 @@ impl Masker {
             (field.clone(), value)
         });
         masked.collect()
+    }
+
+    /// Returns the SHA-256 of an object with everything secret in it masked, as 64 hexadecimal digits.
+    pub fn digest(&self, object: &Object) -> String {
+        self.digests.of(object, |body| self.body(body))
     }
 
     /// Returns what is shown of a value at a path, such as `spec.containers[a].env[DB_PASSWORD].value`.
@@ -167,7 +180,7 @@ impl Masker {
     }
 
     fn fingerprint(&self, value: &Value) -> Option<String> {
-        let key = self.0.as_ref()?;
+        let key = self.key.as_ref()?;
         Some(hex(&hmac(key, value.to_string().as_bytes()))[..DIGITS].to_owned())
     }
 }

@@ -254,6 +254,11 @@ impl Object {
         &self.body
     }
 
+    /// Returns the body, as it is shared with clones of the object.
+    pub(crate) fn shared_body(&self) -> &Arc<Value> {
+        &self.body
+    }
+
     /// Returns the whole object as JSON, consuming it.
     pub fn into_body(self) -> Value {
         Arc::unwrap_or_clone(self.body)

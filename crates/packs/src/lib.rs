@@ -52,8 +52,11 @@ pub fn pack(name: &str, settings: &Value) -> Result<Pack, PackError> {
 /// authors publish them, without their descriptions.
 pub fn definitions() -> Definitions {
     static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
-        let read = |text: &str| Definition::new(&serde_json::from_str(text).ok()?).ok();
-        let mut definitions: Definitions = embedded("crds").into_values().filter_map(read).collect();
+        let read = |(file, text): (&str, &'static str)| {
+            let (group, kind) = file.strip_suffix(".json")?.split_once('_')?;
+            Some(Definition::builtin(group, kind, text))
+        };
+        let mut definitions: Definitions = embedded("crds").into_iter().filter_map(read).collect();
         for (group, kind, successor) in RETIRED {
             definitions.retire(group, kind, successor);
         }

@@ -188,12 +188,7 @@ impl Stored {
 
     /// Takes another body. What is neither metadata nor status makes a new generation.
     fn replace(&mut self, object: Arc<Object>, now: Timestamp) {
-        let content = |object: &Object| {
-            let fields = object.body().as_object().into_iter().flatten();
-            let fields = fields.filter(|(name, _)| *name != "metadata" && *name != "status");
-            fields.map(|(name, value)| (name.clone(), value.clone())).collect::<BTreeMap<_, _>>()
-        };
-        if content(&self.object) != content(&object) {
+        if !content(&self.object).eq(content(&object)) {
             self.generation += 1;
         }
         (self.object, self.written) = (object, now);
@@ -274,6 +269,12 @@ impl Stored {
             "time": seconds(self.written), "fieldsType": "FieldsV1", "fieldsV1": fields,
         })
     }
+}
+
+/// Returns all fields of an object but metadata and status.
+fn content(object: &Object) -> impl Iterator<Item = (&String, &Value)> {
+    let fields = object.body().as_object().into_iter().flatten();
+    fields.filter(|(name, _)| *name != "metadata" && *name != "status")
 }
 
 fn raw(value: &Value) -> Option<Box<RawValue>> {

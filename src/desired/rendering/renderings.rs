@@ -1,6 +1,6 @@
 //! The renderings of a sync, shared by its clusters and kept from round to round.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use gatewright_engine::explain::{Inputs, Origins, Questions, origins};
 use gatewright_engine::marks::Marker;
@@ -37,6 +37,8 @@ pub struct Renderings {
     fleet_key: String,
     progress: Option<Progress>,
     last: Mutex<Edition>,
+    /// The part of a key that all clusters share, of the snapshot that was last asked about.
+    key: Mutex<(Weak<Snapshot>, String)>,
 }
 
 /// The results that were made of one revision.
@@ -55,8 +57,8 @@ impl Renderings {
     ///
     /// `packs_key` names the packs and their settings: other packs have another one.
     pub fn new(settings: SyncSettings, packs: Arc<Packs>, packs_key: &str, marker: Marker) -> Self {
-        let (packs_key, last) = (packs_key.to_owned(), Mutex::default());
-        Self { settings, packs, packs_key, marker, fleet: None, fleet_key: String::new(), progress: None, last }
+        let (packs_key, last, key) = (packs_key.to_owned(), Mutex::default(), Mutex::default());
+        Self { settings, packs, packs_key, marker, fleet: None, fleet_key: String::new(), progress: None, last, key }
     }
 
     /// Shows where work does not come to an end.
@@ -141,7 +143,21 @@ impl Renderings {
 
     /// Names everything that the rendering of a snapshot for a cluster depends on, and all that the sync may do: where it
     /// is the same, the plan is, if the cluster is.
-    pub(super) fn key(&self, snapshot: &Snapshot, cluster: &ClusterFacts) -> String {
+    pub(super) fn key(&self, snapshot: &Arc<Snapshot>, cluster: &ClusterFacts) -> String {
+        digest(format!("{} {cluster:?}", self.key_of_all(snapshot)).as_bytes())
+    }
+
+    /// Names all of it that has nothing to do with the cluster: made once, because many clusters ask for it.
+    fn key_of_all(&self, snapshot: &Arc<Snapshot>) -> String {
+        let mut last = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        // As long as somebody remembers where it is, nothing else is there.
+        if Weak::as_ptr(&last.0) != Arc::as_ptr(snapshot) {
+            *last = (Arc::downgrade(snapshot), self.made_key(snapshot));
+        }
+        last.1.clone()
+    }
+
+    fn made_key(&self, snapshot: &Snapshot) -> String {
         let mut hasher = Sha256::new();
         let mut add = |text: &str| {
             hasher.update((text.len() as u64).to_le_bytes());
@@ -150,7 +166,7 @@ impl Renderings {
         add(&program());
         add(&self.packs_key);
         add(&serde_json::to_string(&self.settings).unwrap_or_default());
-        add(&format!("{:?} {:?} {:?}", self.marker, cluster, self.fleet_key));
+        add(&format!("{:?} {:?}", self.marker, self.fleet_key));
         for (path, entry) in snapshot.tree.below(&self.settings.path).files() {
             add(path);
             match entry {

@@ -4,6 +4,7 @@
 //! for good once a round has seen it healthy with this set. So a round that was cut off counts as no success.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::ObjectId;
@@ -185,7 +186,7 @@ pub fn kept_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<
 pub fn keep(
     archive: &Archive,
     about: &About,
-    rendering: &Marked,
+    rendering: &Arc<Marked>,
     names: (Option<String>, Option<String>),
 ) -> Result<(), VaultError> {
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
@@ -201,7 +202,9 @@ pub fn keep(
         last.key = key;
         return vault.write(&index(sync, cluster), &sets);
     }
-    vault.write(&path(sync, cluster, &digest), &**rendering)?;
+    let file = path(sync, cluster, &digest);
+    let packed = archive.packed.of(rendering, || vault.packed(&file, &***rendering))?;
+    vault.write_packed(&file, packed.to_vec())?;
     let objects = rendering.units.iter().map(|unit| unit.all().count()).sum();
     let ill = rendering.units.iter().map(|unit| &unit.id).chain(&rendering.broken).cloned().collect();
     let is_broken = rendering.problems.iter().any(|problem| problem.scope != Scope::Warning);

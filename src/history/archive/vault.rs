@@ -137,8 +137,12 @@ impl Vault {
         place: &str,
         bytes: &[u8],
     ) -> Result<Vec<u8>, VaultError> {
+        self.seal(place, packer.compress(bytes).map_err(|_| VaultError::Encrypt)?)
+    }
+
+    /// Encrypts what is compressed already.
+    fn seal(&self, place: &str, mut encrypted: Vec<u8>) -> Result<Vec<u8>, VaultError> {
         let nonce = random::<NONCE_LEN>()?;
-        let mut encrypted = packer.compress(bytes).map_err(|_| VaultError::Encrypt)?;
         let tag = self.key.seal_in_place_separate_tag(
             Nonce::assume_unique_for_key(nonce),
             Aad::from(place.as_bytes()),
@@ -174,8 +178,18 @@ impl Vault {
 
     /// Writes a value to a file below the state directory; when this returns it is on the disk.
     pub fn write(&self, path: &str, value: &impl Serialize) -> Result<(), VaultError> {
+        self.write_packed(path, self.packed(path, value)?)
+    }
+
+    /// Returns a value as it is before it is encrypted; the path is for the error.
+    pub(super) fn packed(&self, path: &str, value: &impl Serialize) -> Result<Vec<u8>, VaultError> {
         let json = serde_json::to_vec(value).map_err(|error| StateError::Write(self.state.path(path), error.into()))?;
-        Ok(self.state.write(path, &self.encrypt(&mut packer()?, path, &json)?)?)
+        packer()?.compress(&json).map_err(|_| VaultError::Encrypt)
+    }
+
+    /// Writes a value that is packed.
+    pub(super) fn write_packed(&self, path: &str, packed: Vec<u8>) -> Result<(), VaultError> {
+        Ok(self.state.write(path, &self.seal(path, packed)?)?)
     }
 
     /// Reads a value from a file below the state directory; `None` if there is no such file.

@@ -39,6 +39,7 @@ impl Host {
     ) -> Result<bool, StateError> {
         let mut report = report(second, missing);
         compare(&self.state, &mut report);
+        expire(&self.state, &self.settings(), report.finished);
         record(&self.state, &self.settings(), &report, |kept| {
             self.told.set(self.told.get() + 1);
             tell(kept)

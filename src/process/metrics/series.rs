@@ -90,14 +90,20 @@ impl Series<Seconds> {
 }
 
 impl Series<Gauge> {
-    /// Puts new values in the place of all that have these labels, at once for whoever reads.
+    /// Puts new values in the place of all that begin with these labels, at once for whoever reads.
     pub(super) fn replace<'a, const N: usize>(
         &self,
         common: &Labels<'_>,
         new: impl Iterator<Item = ([(&'static str, &'a str); N], u32)>,
     ) {
         let mut metrics = lock(&self.metrics);
-        metrics.retain(|labels, _| !has(labels, common));
+        // Those that begin with the same labels stand beside each other.
+        let common_labels = owned(common);
+        let of_them =
+            metrics.range(common_labels.clone()..).take_while(|(labels, _)| labels.starts_with(&common_labels));
+        for labels in of_them.map(|(labels, _)| labels.clone()).collect::<Vec<_>>() {
+            metrics.remove(&labels);
+        }
         for (labels, value) in new {
             metrics.entry(owned(&[common, &labels].concat())).or_default().set(i64::from(value));
         }

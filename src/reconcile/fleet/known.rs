@@ -1,5 +1,6 @@
 //! The cache of what this host knows of clusters from earlier rounds: a file for each sync and cluster.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -8,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use tracing::{debug, warn};
 
 use crate::history::journal;
-use crate::reconcile::cache::{Cache, LastRound};
+use crate::reconcile::cache::LastRound;
 use crate::reconcile::model::{Conclusion, Order};
 use crate::state::store::Store;
 use crate::state::{State, StateError};
@@ -66,13 +67,13 @@ pub(super) fn keep(order: &Order, cluster: &str, conclusion: &mut Conclusion, st
     if conclusion.is_suspect {
         forget(order, cluster, state);
     } else if let Some(last_round) = conclusion.last_round.as_mut().filter(|_| conclusion.is_new) {
-        last_round.cache.proven.get_or_insert(started);
+        Arc::make_mut(&mut last_round.cache).proven.get_or_insert(started);
         if let Err(error) = KNOWN.write(state, &[&order.sync, cluster], last_round) {
             debug!(cluster, error = %Chain(&error), "cannot keep what is known");
         }
     }
     if let Some(last_round) = &mut conclusion.last_round {
-        last_round.cache = Cache::default();
+        last_round.cache = Arc::default();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The cache update that a round leaves for the next: which objects are exactly what is wanted, and how that is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::fingerprint::Metadata;
@@ -74,7 +75,7 @@ impl Basis<'_> {
         }
         let cache = self.cache();
         let no_change = self.no_change(&cache, store, report);
-        Some(LastRound { cache, no_change })
+        Some(LastRound { cache: Arc::new(cache), no_change })
     }
 
     /// Returns the subject of a round after which there is nothing left to do.
@@ -125,7 +126,7 @@ impl Basis<'_> {
     pub(super) fn cache(&self) -> Cache {
         let Self { settings, facts, plan, .. } = self;
         let mut cache = Cache::on(&facts.identity);
-        let last_round = settings.last_round.as_ref().map(|last_round| &last_round.cache);
+        let last_round = settings.last_round.as_ref().map(|last_round| &*last_round.cache);
         let old = last_round.filter(|cache| cache.are_about(&facts.identity));
         let known = old.map(Cache::by_object).unwrap_or_default();
         cache.versions = facts.metadata.as_ref().map(MetadataView::versions).unwrap_or_default();

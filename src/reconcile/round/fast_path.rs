@@ -4,6 +4,7 @@
 //! the last round, but for the health of what has moved since.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gatewright_engine::health::pods::Count;
 use gatewright_engine::kinds::has_pods;
@@ -41,7 +42,7 @@ pub(super) async fn conclude(
         return Ok(None);
     }
     let snapshots = snapshots(cluster, settings, cache.objects.iter(), metadata).await?;
-    let mut seen = cache.clone();
+    let mut seen = Cache::clone(cache);
     for cached in &mut seen.objects {
         if let Some((metadata, date)) = metadata.of(&cached.id, &cached.gvk) {
             cached.see(metadata, date);
@@ -57,7 +58,7 @@ pub(super) async fn conclude(
     let broken = no_change.broken.clone();
     let report = ClusterReport { state, steps, units, broken, saved, ..ClusterReport::default() };
     let no_change = Some(NoChange { units: report.units.clone(), ..no_change.clone() });
-    let seen = LastRound { cache: seen, no_change };
+    let seen = LastRound { cache: Arc::new(seen), no_change };
     let is_new = seen != *last_round;
     Ok(Some(Conclusion { report, last_round: Some(seen), is_new, is_suspect: false, rendering: None }))
 }

@@ -31,11 +31,21 @@ pub(super) async fn recognize(cluster: &dyn Cluster, settings: &RoundSettings) -
     let one_kind = MetadataView::default().widened(cluster, &one_kind(cache), marker).await?;
     let is_recognized = one_kind.as_ref().is_some_and(|view| shows_one_of(cache, view));
     let identity = if is_recognized { cache.cluster.clone() } else { cluster.identity().await? };
+    if !is_settled(settings) {
+        settings.place.take().await;
+    }
     let metadata = match one_kind.filter(|_| cache.are_about(&identity)) {
         Some(view) => view.widened(cluster, &cache.kinds(), marker).await?,
         None => None,
     };
     Ok(Recognized { identity, metadata })
+}
+
+/// Tells whether nothing may be left to do: the last round left nothing, and what is wanted is the same. Where it is not,
+/// the metadata of all objects are looked at with a place, because all clusters of a fleet see a change at once.
+fn is_settled(settings: &RoundSettings) -> bool {
+    let no_change = settings.last_round.as_ref().and_then(|last_round| last_round.no_change.as_ref());
+    no_change.is_some_and(|no_change| settings.want.key().as_ref() == Some(&no_change.key))
 }
 
 /// Renders while the cluster is asked who it is, where it is certain that the round needs it. What is shared by all

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use gatewright_engine::yaml;
 use kube::{Client, Config};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::ApiServer;
+use crate::cluster::process::command;
 
 /// The modules, and their folders with definitions.
 const MODULES: [(&str, &str); 2] = [
@@ -58,7 +58,7 @@ fn is_blessed() -> bool {
 
 /// Reads the definitions of a module: names of files, and their content.
 fn published(module: &str, folder: &str) -> Vec<(String, String)> {
-    let output = Command::new("go").args(["mod", "download", "-json", module]).current_dir("/").output();
+    let output = command("go").args(["mod", "download", "-json", module]).current_dir("/").output();
     let output = output.expect("go runs").stdout;
     let module: Value = serde_json::from_slice(&output).expect("it is JSON");
     let folder = Path::new(module["Dir"].as_str().expect("it was downloaded")).join(folder);
@@ -169,9 +169,11 @@ impl Judge {
         let request = axum::http::Request::post(path).header("content-type", "application/json").body(body);
         let answer = self.client.request::<Value>(request.expect("it is sound")).await;
         match answer {
-            Ok(_) => None,
             Err(kube::Error::Api(status)) if [400, 422].contains(&status.code) => Some(status.message.clone()),
-            Err(error) => panic!("{document}: {error}"),
+            answer => {
+                answer.expect("the server answers");
+                None
+            }
         }
     }
 }

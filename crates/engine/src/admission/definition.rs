@@ -37,12 +37,13 @@ pub struct Definition {
     pub group: String,
     /// Its name.
     pub kind: String,
-    /// Whether its objects live in a namespace.
-    pub namespaced: bool,
-    /// The schemas of the versions that are served.
-    schemas: BTreeMap<String, Value>,
-    versions: BTreeMap<String, OnceLock<Option<Version>>>,
+    /// The text of one that is built in.
+    text: Option<&'static str>,
+    versions: OnceLock<Versions>,
 }
+
+/// The versions that are served, by their names: their schemas, and what becomes of these when a document needs it.
+type Versions = BTreeMap<String, (Value, OnceLock<Option<Version>>)>;
 
 /// One version of a kind.
 #[derive(Debug)]
@@ -58,30 +59,25 @@ pub(super) struct Version {
 }
 
 impl Definition {
-    /// Reads a `CustomResourceDefinition`. Its schemas are tried at once, its rules when they are needed.
+    /// Reads a `CustomResourceDefinition`. What its schemas and rules say shows when they are needed.
     pub fn new(definition: &Value) -> Result<Self, DefinitionError> {
         let spec = &definition["spec"];
         let text = |value: &Value, name| value.as_str().map(str::to_owned).ok_or(DefinitionError::Incomplete(name));
-        let listed = spec["versions"].as_array().ok_or(DefinitionError::Incomplete("spec.versions"))?;
-        let mut schemas = BTreeMap::new();
-        for version in listed.iter().filter(|version| version["served"] != false) {
-            let name = text(&version["name"], "name of a version")?;
-            let Some(schema) = version.pointer("/schema/openAPIV3Schema") else { continue };
-            schemas.insert(name, with_status(schema.clone()));
-        }
-        let versions = schemas.keys().map(|name| (name.clone(), OnceLock::new())).collect();
-        Ok(Self {
-            group: text(&spec["group"], "spec.group")?,
-            kind: text(&spec["names"]["kind"], "spec.names.kind")?,
-            namespaced: spec["scope"] != "Cluster",
-            schemas,
-            versions,
-        })
+        let (group, kind) = (text(&spec["group"], "spec.group")?, text(&spec["names"]["kind"], "spec.names.kind")?);
+        Ok(Self { group, kind, text: None, versions: OnceLock::from(versions(spec)?) })
+    }
+
+    /// Takes one that a program is built with, in JSON; it is read when a document needs it.
+    pub fn builtin(group: &str, kind: &str, text: &'static str) -> Self {
+        Self { group: group.to_owned(), kind: kind.to_owned(), text: Some(text), versions: OnceLock::new() }
     }
 
     /// Tries whether it can be used: every schema, and every rule.
     pub fn try_all(&self) -> Result<(), DefinitionError> {
-        self.schemas.iter().try_for_each(|(name, schema)| {
+        if self.versions().is_empty() {
+            return Err(DefinitionError::Incomplete("version that is served"));
+        }
+        self.versions().iter().try_for_each(|(name, (schema, _))| {
             let version = Version::new(name, schema)?;
             let errors = version.rules_that_fail();
             errors.map_or(Ok(()), |error| Err(DefinitionError::Form(name.clone(), error)))
@@ -90,9 +86,28 @@ impl Definition {
 
     /// Returns a version, if it can be used.
     pub(super) fn version(&self, name: &str) -> Option<&Version> {
-        let (schema, version) = (self.schemas.get(name)?, self.versions.get(name)?);
+        let (schema, version) = self.versions().get(name)?;
         version.get_or_init(|| Version::new(name, schema).ok()).as_ref()
     }
+
+    fn versions(&self) -> &Versions {
+        self.versions.get_or_init(|| {
+            let definition: Option<Value> = self.text.and_then(|text| serde_json::from_str(text).ok());
+            definition.and_then(|definition| versions(&definition["spec"]).ok()).unwrap_or_default()
+        })
+    }
+}
+
+/// Reads the versions that are served and have a schema.
+fn versions(spec: &Value) -> Result<Versions, DefinitionError> {
+    let listed = spec["versions"].as_array().ok_or(DefinitionError::Incomplete("spec.versions"))?;
+    let served = listed.iter().filter(|version| version["served"] != false);
+    let read = served.filter_map(|version| {
+        let name = version["name"].as_str().ok_or(DefinitionError::Incomplete("name of a version"));
+        let schema = version.pointer("/schema/openAPIV3Schema")?;
+        Some(name.map(|name| (name.to_owned(), (with_status(schema.clone()), OnceLock::new()))))
+    });
+    read.collect()
 }
 
 impl Version {

@@ -1,5 +1,7 @@
 //! Packs side by side: which of them a document belongs to.
 
+use std::fmt;
+
 use super::{Pack, PackError};
 use crate::admission::Definitions;
 use crate::enforce::Rule;
@@ -32,6 +34,12 @@ pub struct Packs {
     kinds: Kinds,
     table: kinds::Table,
     definitions: Definitions,
+}
+
+impl fmt::Debug for Packs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all.iter().map(|pack| &pack.manifest.name)).finish()
+    }
 }
 
 impl Packs {

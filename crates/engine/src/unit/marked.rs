@@ -19,14 +19,15 @@
 //! # }
 //! ```
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-use super::Rendering;
 use super::addresses::Addresses;
+use super::{Rendering, Unit};
 use crate::marks::Marker;
-use crate::object::ObjectId;
-use crate::text::digest_of;
+use crate::object::{Object, ObjectId};
+use crate::text::{digest, digest_of};
 
 /// A rendering with marks.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,8 @@ pub struct Marked {
     rendering: Rendering,
     /// The digest of its units, once somebody has asked for it: many clusters share a rendering.
     digest: OnceLock<String>,
+    /// The same of its objects.
+    of_objects: OnceLock<BTreeMap<ObjectId, String>>,
 }
 
 impl Rendering {
@@ -55,7 +58,7 @@ impl Rendering {
 
 impl Marked {
     fn of(rendering: Rendering) -> Self {
-        Self { rendering, digest: OnceLock::new() }
+        Self { rendering, digest: OnceLock::new(), of_objects: OnceLock::new() }
     }
 
     /// Writes addresses into the copies of Gateways; `None` if there are none to write.
@@ -70,7 +73,7 @@ impl Marked {
 
     /// Takes objects out of it.
     pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(&ObjectId) -> bool) {
-        self.digest = OnceLock::new();
+        (self.digest, self.of_objects) = (OnceLock::new(), OnceLock::new());
         for unit in &mut self.rendering.units {
             unit.objects.retain(|object| !is_left_out(object.id()));
         }
@@ -86,6 +89,14 @@ impl Marked {
         }
         let digest = digest_of(&self.units)?;
         Ok(self.digest.get_or_init(|| digest))
+    }
+
+    /// Returns the SHA-256 of the body of each object, as 64 hexadecimal digits.
+    pub fn digests(&self) -> &BTreeMap<ObjectId, String> {
+        self.of_objects.get_or_init(|| {
+            let of = |object: &Object| (object.id().clone(), digest(object.body().to_string().as_bytes()));
+            self.units.iter().flat_map(Unit::all).map(of).collect()
+        })
     }
 }
 

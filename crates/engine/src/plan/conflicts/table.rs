@@ -1,5 +1,6 @@
 //! One negotiation: every field that we want, have, or somebody else has, and what is done about it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -79,14 +80,14 @@ impl<'a> Table<'a> {
 
     pub(super) fn negotiate(self) -> Result<Negotiated, Reason> {
         let mut result = Negotiated::plain(self.wanted);
-        let mut body = self.wanted.body().clone();
+        let mut body = Cow::Borrowed(self.wanted.body());
         let mine: BTreeSet<Leaf> = leaves(&self.ours).into_iter().collect();
         let (mut stays, mut released) = (BTreeSet::new(), json!({}));
         for leaf in self.all(&mine) {
             let Some((course, mut decided)) = self.decide(&leaf, mine.contains(&leaf))? else { continue };
             match course {
                 Course::Apply | Course::Remove => {}
-                Course::Hold => leaf.put(&mut body, leaf.value(self.live.object.body())),
+                Course::Hold => leaf.put(body.to_mut(), leaf.value(self.live.object.body())),
                 Course::Release => {
                     released = union(&released, &leaf.set());
                     if mine.contains(&leaf) && leaf.value(self.live.object.body()).is_some() {
@@ -102,17 +103,31 @@ impl<'a> Table<'a> {
             }
             result.decided.push(decided);
         }
-        remove(&mut body, &released);
+        if !is_empty(&released) {
+            remove(body.to_mut(), &released);
+        }
         self.regroup(&mut result, &stays);
         result.lost = self.lost(&result, &body);
-        if body != *self.wanted.body() {
+        if let Cow::Owned(body) = body
+            && body != *self.wanted.body()
+        {
             result.object = Object::new(body).expect("what identifies an object is never released");
         }
         Ok(result)
     }
 
-    /// Every field that somebody has, and those that nobody has and we want.
+    /// Tells whether the object has fields of ours and of nobody else, and no setting says anything of one: then we get
+    /// all that we want, and the others stay as they are but for the number of replicas.
+    fn is_ours_alone(&self) -> bool {
+        let has_say = self.view.autoscaler.is_some() || !self.conflicts.ignore.is_empty() || !self.resting.is_empty();
+        self.others.is_empty() && !has_say
+    }
+
+    /// Every field that somebody has, and those that nobody has and we want; of these only what is to be decided.
     fn all(&self, mine: &BTreeSet<Leaf>) -> BTreeSet<Leaf> {
+        if self.is_ours_alone() {
+            return mine.get(&replicas()).cloned().into_iter().collect();
+        }
         let held = self.others.iter().fold(self.ours.clone(), |all, entry| union(&all, &entry["fieldsV1"]));
         // What holds something for one manager may be all that another has of it; that says nothing about what is in it.
         let known: BTreeSet<Leaf> = leaves(&held).into_iter().collect();
@@ -244,9 +259,13 @@ impl<'a> Table<'a> {
 
     /// The fields that nobody has any more when all is done.
     fn lost(&self, result: &Negotiated, body: &Value) -> Value {
+        let is_kept = |leaf: &Leaf| leaf.value(body).is_some() || result.given.contains(leaf);
+        if result.transferred.is_empty() && leaves(&self.ours).iter().all(is_kept) {
+            return json!({});
+        }
         let others = self.others.iter().fold(json!({}), |all, entry| union(&all, &result.left(entry)));
         let ours = result.transferred.iter().fold(self.ours.clone(), |all, transferred| union(&all, &transferred.set));
-        let wanted = leaves(&ours).into_iter().filter(|leaf| leaf.value(body).is_some() || result.given.contains(leaf));
+        let wanted = leaves(&ours).into_iter().filter(is_kept);
         let kept = wanted.fold(others, |all, leaf| union(&all, &leaf.set()));
         without(&ours, &kept)
     }

@@ -322,3 +322,17 @@ proptest! {
         }
     }
 }
+
+/// A setting about a field that is not there has every field looked at.
+#[test]
+fn what_nobody_else_holds_is_decided_without_a_look_at_every_field() {
+    let ours = entry("gatewright", "Apply", &json!({"f:spec": {"f:replicas": {}, "f:a": {}, "f:m": {"f:b": {}}}}));
+    let status = json!({"subresource": "status", "manager": "controller", "fieldsV1": {"f:status": {}}});
+    let live = live(&json!({"replicas": 5, "a": 1, "m": {"b": 1}, "added": 1}), &[ours, status]);
+    let same = json!({"replicas": 5, "a": 1, "m": {"b": 1}});
+    let others = [json!({"replicas": 2, "a": 2, "list": [1], "new": {"x": 1}}), json!({"a": 1}), json!({"m": {}})];
+    for wanted in others.iter().chain([&same]) {
+        let of = |conflicts| negotiate(wanted, &live, &conflicts, ObjectView::default()).expect("nobody objects");
+        assert_eq!(of(Conflicts::default()), of(ignoring("spec.nothing")), "{wanted}");
+    }
+}
