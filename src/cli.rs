@@ -307,7 +307,15 @@ impl Context {
     /// Reads the config file, without the clusters of `clusterSecrets`. From here on root is the user whom the state
     /// directory belongs to.
     fn load_file(&self) -> Result<Config, Failure> {
-        let config = crate::config::load(self.config_file()?, &self.environment)?;
+        self.take(crate::config::load(self.config_file()?, &self.environment)?)
+    }
+
+    /// Reads the config file for a daemon that starts, which waits for what is not there yet.
+    fn load_to_start(&self) -> Result<Config, Failure> {
+        self.take(crate::config::load_to_start(self.config_file()?, &self.environment)?)
+    }
+
+    fn take(&self, config: Config) -> Result<Config, Failure> {
         become_owner(&config.state_dir).map_err(|error| Failure::of(&error))?;
         Ok(self.with_flags(config))
     }

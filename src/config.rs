@@ -42,7 +42,7 @@ use crate::inventory::hmac::Key;
 use crate::state::State;
 use cluster_secrets::{List, SecretClusters};
 use environment::Environment;
-use folders::Folders as ClusterFolders;
+use folders::{FolderCluster, Folders as ClusterFolders};
 use pack_overrides::Entry;
 use packs::{Folders, PackConfig, UnusablePack};
 use settings::{ClusterSettings, Settings, SyncSettings};
@@ -100,14 +100,51 @@ fn lines(problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("\n  {problem}")).collect::<Vec<_>>().concat()
 }
 
+/// The meaning of folders of clusters that cannot be used.
+#[derive(Clone, Copy)]
+enum UnreadFolders {
+    /// The configuration cannot be used either.
+    Wrong,
+    /// Somebody waits for them.
+    Awaited,
+}
+
+impl UnreadFolders {
+    fn judge(self, found: Result<ClusterFolders, ConfigError>) -> Result<ClusterFolders, ConfigError> {
+        match (self, found) {
+            (Self::Awaited, Err(ConfigError::Problems(unread))) => {
+                Ok(ClusterFolders { unread, ..ClusterFolders::default() })
+            }
+            (_, found) => found,
+        }
+    }
+}
+
 /// Reads and checks a config file.
 pub fn load(file: &Path, environment: &Environment) -> Result<Config, ConfigError> {
-    let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Read(file.to_owned(), source))?;
-    parse(file, &text, environment)
+    parse(file, &text(file)?, environment)
+}
+
+/// Reads and checks a config file for a daemon that starts, which waits for folders of clusters that cannot be used.
+pub(crate) fn load_to_start(file: &Path, environment: &Environment) -> Result<Config, ConfigError> {
+    understand(file, &text(file)?, environment, UnreadFolders::Awaited)
 }
 
 /// Checks the text of a config file; `file` says what relative paths are relative to.
 pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Config, ConfigError> {
+    understand(file, text, environment, UnreadFolders::Wrong)
+}
+
+fn text(file: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(file).map_err(|source| ConfigError::Read(file.to_owned(), source))
+}
+
+fn understand(
+    file: &Path,
+    text: &str,
+    environment: &Environment,
+    unread_folders: UnreadFolders,
+) -> Result<Config, ConfigError> {
     let reader = Reader { file: file.to_string_lossy().into() };
     let root = reader.root(text)?;
     let mut settings = reader.settings(&root)?;
@@ -115,9 +152,11 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let secret_clusters = SecretClusters::unread(&settings);
     let base = std::path::absolute(file).ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
     let paths = Paths { base, credentials: environment.credentials.clone() };
-    let cluster_folders = reader.cluster_folders(&root, &mut settings, &paths, &secret_clusters)?;
-    problems.extend(cluster_secrets::check(&reader, &root, &mut settings, &paths));
-    problems.extend(validate::validate(&reader, &root, &mut settings, &paths, environment));
+    let cluster_folders = reader.cluster_folders(&root, &mut settings, &paths, &secret_clusters);
+    let cluster_folders = unread_folders.judge(cluster_folders)?;
+    let is_whole = cluster_folders.is_whole() && secret_clusters.is_whole();
+    problems.extend(cluster_secrets::check(&reader, &root, &mut settings, &paths, cluster_folders.is_whole()));
+    problems.extend(validate::validate(&reader, &root, &mut settings, (&paths, environment), is_whole));
     let authorities = authorities::read_all(&mut settings.packs, &paths, |name, error| {
         let place = reader.place(&root, &["packs", name, "xds", "tls"]);
         problems.push(Problem::file(place, Chain(&error).to_string()));
@@ -130,11 +169,8 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
     let pack_folders = packs::read_all(&mut settings, &paths, environment, &mut wrong);
     let definitions = definitions::read_all(&mut settings, &paths, &mut wrong);
     let names: Vec<&str> = pack_folders.names().collect();
-    let pack_overrides = pack_overrides::read_all(&mut settings, &names, &paths, &mut wrong);
-    if !problems.is_empty() {
-        problems.sort();
-        return Err(ConfigError::Problems(problems));
-    }
+    let pack_overrides = pack_overrides::read_all(&mut settings, &names, &paths, is_whole, &mut wrong);
+    none_of(problems)?;
     let state_dir = state_dir(&settings, &paths, environment);
     let config = Config {
         file: file.to_owned(),
@@ -162,6 +198,12 @@ pub fn parse(file: &Path, text: &str, environment: &Environment) -> Result<Confi
 /// Returns the directory where the state is kept.
 fn state_dir(settings: &Settings, paths: &Paths, environment: &Environment) -> PathBuf {
     settings.state_dir.as_ref().map_or_else(|| environment.state_dir(), |path| plain(&paths.base.join(path)))
+}
+
+/// Fails if there are problems.
+fn none_of(mut problems: Vec<Problem>) -> Result<(), ConfigError> {
+    problems.sort();
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems)) }
 }
 
 /// Reads the key of the inventories, if there is to be one.
@@ -286,12 +328,25 @@ impl Config {
         self.cluster_folders.leave(&mut new.settings);
         let others = &self.secret_clusters;
         let found = reader.cluster_folders(&self.root, &mut new.settings, &Paths::default(), others)?;
-        if found.clusters == self.cluster_folders.clusters {
+        if found.clusters == self.cluster_folders.clusters && self.cluster_folders.is_whole() {
             return Ok(None);
         }
         new.cluster_folders = found;
         let problems = new.lost_clusters(&reader);
         if problems.is_empty() { Ok(Some(new)) } else { Err(ConfigError::Problems(problems)) }
+    }
+
+    /// Takes the clusters that are remembered of folders that cannot be used.
+    pub(crate) fn with_folders_recalled(
+        &self,
+        remembered: BTreeMap<String, FolderCluster>,
+    ) -> Result<Self, ConfigError> {
+        let mut new = self.clone();
+        new.cluster_folders.recall(remembered, &self.settings);
+        let found = new.cluster_folders.clone();
+        let mut problems = found.join(&mut new.settings, |name| self.place_of_configured(name));
+        problems.extend(new.lost_clusters(&Reader { file: self.file.to_string_lossy().into() }));
+        if problems.is_empty() { Ok(new) } else { Err(ConfigError::Problems(problems)) }
     }
 
     /// Takes these lists of clusters in place of those before, by the entry of `clusterSecrets`. An entry without a list is
@@ -307,8 +362,9 @@ impl Config {
 
     /// Finds what the list of clusters makes wrong, when nothing else has changed.
     fn lost_clusters(&self, reader: &Reader) -> Vec<Problem> {
-        let mut problems = cluster_secrets::check_management(reader, &self.root, &self.settings);
-        let is_whole = self.secret_clusters.is_whole();
+        let (settings, is_read) = (&self.settings, self.cluster_folders.is_whole());
+        let mut problems = cluster_secrets::check_management(reader, &self.root, settings, is_read);
+        let is_whole = self.knows_all_clusters();
         problems.extend(validate::validate_selections(reader, &self.root, &self.settings, is_whole));
         if is_whole {
             pack_overrides::check_selections(&self.settings, |path, message| {
@@ -316,6 +372,11 @@ impl Config {
             });
         }
         problems
+    }
+
+    /// Tells whether it is known which clusters there are: all folders and Secrets were read.
+    pub(crate) fn knows_all_clusters(&self) -> bool {
+        self.cluster_folders.is_whole() && self.secret_clusters.is_whole()
     }
 
     /// Returns the clusters that were found in folders.

@@ -141,6 +141,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     let stop = CancellationToken::new();
     let (progress, readiness) = (Progress::new(Arc::clone(&host.clock)), Arc::default());
     let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
+    let (folders, config) = FolderWatch::start(config, &state);
     let shown = Shown { metrics: Arc::clone(&metrics), progress: progress.clone(), readiness: Arc::clone(&readiness) };
     serve(&config, shown, &stop).await?;
     // Pings go on while nobody knows who the other hosts are.
@@ -168,13 +169,13 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
     let config = config.map_err(DaemonError::Clusters)?;
     let generation = Prepared::new(config, &shared, &BTreeSet::new())?.start(&shared);
-    shared.metrics.reloaded(true);
+    shared.metrics.reloaded(generation.config.found_in_folders().is_whole());
     shared.readiness.store(true, Ordering::Relaxed);
     host.notifier.ready(&generation.status());
     info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
     // Pings go on while rounds of an old configuration, or the last ones, come to their end.
     let ended = tokio::select! {
-        ended = obey((generation, secrets), host, &shared, &mut signals, reload) => ended,
+        ended = obey(generation, (folders, secrets), host, &shared, &mut signals, reload) => ended,
         never = watchdog(host, &shared.progress) => match never {},
     };
     keeping.end().await;
@@ -184,13 +185,14 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
 
 /// Does what signals say, until one says to stop and everything has.
 async fn obey(
-    (mut generation, mut secrets): (Generation, SecretWatch),
+    mut generation: Generation,
+    (mut folders, mut secrets): (FolderWatch, SecretWatch),
     host: &Host,
     shared: &Arc<Shared>,
     signals: &mut Signals,
     reload: &Reload<'_>,
 ) -> Result<(), DaemonError> {
-    let (mut folders, mut hosts) = (FolderWatch::default(), shared.hosts.clone());
+    let mut hosts = shared.hosts.clone();
     loop {
         let config = Arc::clone(&generation.config);
         let found = tokio::select! {
@@ -297,7 +299,7 @@ async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, read: Resul
             }
             old.stop().await;
             forget(&shared.metrics, &config, &new);
-            shared.metrics.reloaded(true);
+            shared.metrics.reloaded(new.found_in_folders().is_whole());
             info!("the configuration was read again");
             prepared.start(shared)
         }

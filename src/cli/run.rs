@@ -16,7 +16,7 @@ pub(super) struct Args {}
 
 /// Runs the command.
 pub(super) fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
-    let config = context.load_file()?;
+    let config = context.load_to_start()?;
     let _log = context.log_queued(&config.settings.log)?;
     let host = Host {
         notifier: Notifier::new(context.environment.notify_socket.clone()),

@@ -301,8 +301,14 @@ fn is_namespace(text: &str) -> bool {
     text == EVERYWHERE || !text.is_empty() && text.chars().all(is_fine)
 }
 
-/// Checks the entries, and makes their paths absolute.
-pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths: &Paths) -> Vec<Problem> {
+/// Checks the entries, and makes their paths absolute; `is_read`: the clusters of all folders are known.
+pub(super) fn check(
+    reader: &Reader,
+    root: &Node,
+    settings: &mut Settings,
+    paths: &Paths,
+    is_read: bool,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (name, it) in &mut settings.cluster_secrets {
         let mut wrong = |path: &[&str], message: String, hint: &str| {
@@ -342,12 +348,12 @@ pub(super) fn check(reader: &Reader, root: &Node, settings: &mut Settings, paths
             wrong(&["poll"], "they would be read more often than once a second".to_owned(), "1m is the default");
         }
     }
-    problems.extend(check_management(reader, root, settings));
+    problems.extend(check_management(reader, root, settings, is_read));
     problems
 }
 
-/// Checks the management clusters that are named.
-pub(super) fn check_management(reader: &Reader, root: &Node, settings: &Settings) -> Vec<Problem> {
+/// Checks the management clusters that are named; `is_read`: the clusters of all folders are known.
+pub(super) fn check_management(reader: &Reader, root: &Node, settings: &Settings, is_read: bool) -> Vec<Problem> {
     let named = settings.cluster_secrets.iter().filter_map(|(name, it)| Some((name, it.cluster.as_ref()?)));
     let found_elsewhere = |it: &ClusterSettings| match &it.kubeconfig {
         Some(kubeconfig) => !matches!(kubeconfig.origin, Origin::Secret(_)),
@@ -356,6 +362,7 @@ pub(super) fn check_management(reader: &Reader, root: &Node, settings: &Settings
     let wrong = named.filter_map(|(name, cluster)| {
         let (message, hint) = match settings.clusters.get(cluster) {
             Some(it) if found_elsewhere(it) => return None,
+            None if !is_read => return None,
             Some(_) => (
                 format!("cluster {cluster:?} cannot be asked for Secrets"),
                 "a management cluster is an API server of clusters or of a cluster folder".to_owned(),

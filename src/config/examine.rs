@@ -50,7 +50,7 @@ pub(crate) fn examine(config: &Config) -> Findings {
         found.warnings.push(Problem::warning(place, format!("it is no cluster: {why}")));
     }
     found.management(config);
-    let is_whole = config.found_in_secrets().is_whole();
+    let is_whole = config.knows_all_clusters();
     for name in config.settings.syncs.keys().filter(|_| is_whole) {
         found.warnings.extend(labels(config, name));
     }

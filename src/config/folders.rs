@@ -3,7 +3,8 @@
 //! The names of files alone say which clusters there are. A kubeconfig that is half written, damaged or may not be
 //! read is the failure of one cluster in its rounds, as one that `clusters` names, and changes no list. Labels decide what
 //! a cluster is given, so a file of labels that cannot be read makes the whole list unusable, as does a folder that cannot
-//! be listed or has nothing in it: it is not taken for one whose clusters are gone.
+//! be listed or has nothing in it: it is not taken for one whose clusters are gone. A daemon that starts with such a list
+//! goes on with the one that it remembers, and takes the new one when it can be used.
 
 mod beside;
 
@@ -86,10 +87,12 @@ pub(crate) struct Folders {
     pub clusters: BTreeMap<String, FolderCluster>,
     /// Files that are no cluster, and why: they may be mistakes.
     pub ignored: Vec<(PathBuf, &'static str)>,
+    /// The reasons why the list is not known; the clusters are those that are remembered.
+    pub unread: Vec<Problem>,
 }
 
 /// A cluster of a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FolderCluster {
     /// Its kubeconfig, or what says where its directory is.
     pub file: PathBuf,
@@ -181,22 +184,46 @@ impl Folders {
         None
     }
 
-    /// Adds the clusters to the settings; `place` says where a cluster stands there.
+    /// Takes remembered clusters for the list that is not known: of the folders of the settings, and of names that no other
+    /// cluster has.
+    ///
+    /// A directory without the file that says where it is may not be mounted: it is a cluster that fails, and nothing is
+    /// written there.
+    pub(super) fn recall(&mut self, remembered: BTreeMap<String, FolderCluster>, settings: &Settings) {
+        let is_meant = |name: &String, cluster: &FolderCluster| {
+            let is_configured = settings.cluster_folders.iter().any(|folder| cluster.file.parent() == Some(folder));
+            is_configured && !settings.clusters.contains_key(name)
+        };
+        self.clusters = remembered.into_iter().filter(|(name, cluster)| is_meant(name, cluster)).collect();
+        for cluster in self.clusters.values_mut().filter(|cluster| !cluster.file.is_file()) {
+            cluster.directory = None;
+        }
+    }
+
+    /// Tells whether the list is known.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.unread.is_empty()
+    }
+
+    /// Adds the clusters to the settings, all or none; `place` says where a cluster stands there.
     pub(super) fn join(&self, settings: &mut Settings, place: impl Fn(&str) -> Place) -> Vec<Problem> {
-        let mut problems = Vec::new();
+        let twice = self.clusters.iter().filter(|(name, _)| settings.clusters.contains_key(*name));
+        let problem = |(name, cluster): (&String, &FolderCluster)| {
+            let message = format!("cluster {name:?} is also {}, in a cluster folder", cluster.file.display());
+            Problem::file(place(name), message).hint("keep one of the two, or rename one")
+        };
+        let problems: Vec<Problem> = twice.map(problem).collect();
+        if !problems.is_empty() {
+            return problems;
+        }
         for (name, cluster) in &self.clusters {
-            if settings.clusters.contains_key(name) {
-                let message = format!("cluster {name:?} is also {}, in a cluster folder", cluster.file.display());
-                problems.push(Problem::file(place(name), message).hint("keep one of the two, or rename one"));
-                continue;
-            }
             let access = &settings.cluster_folder_access;
             let kubeconfig = cluster.directory.is_none().then(|| access.to(&cluster.file));
             let (directory, labels) = (cluster.directory.clone(), cluster.labels.clone());
             let cluster = ClusterSettings { kubeconfig, directory, labels, ..ClusterSettings::default() };
             settings.clusters.insert(name.clone(), cluster);
         }
-        problems
+        Vec::new()
     }
 
     /// Takes the clusters out of the settings.

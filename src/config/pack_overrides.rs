@@ -24,16 +24,15 @@ pub struct Entry {
     pub packs: Value,
 }
 
-/// Checks them, and reads the files that they name. `names` are those of all packs.
+/// Checks them, and reads the files that they name. `names` are those of all packs; `is_whole`: all clusters are known.
 pub(super) fn read_all(
     settings: &mut Settings,
     names: &[&str],
     paths: &Paths,
+    is_whole: bool,
     mut wrong: impl FnMut(&[&str], String),
 ) -> Vec<Entry> {
     let mut entries = Vec::new();
-    // Those of Secrets are not known yet.
-    let is_whole = settings.cluster_secrets.is_empty();
     for (index, entry) in settings.pack_overrides.iter_mut().enumerate() {
         let number = index.to_string();
         let mut wrong = |path: &[&str], message| wrong(&[&["packOverrides", &number], path].concat(), message);

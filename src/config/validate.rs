@@ -28,15 +28,14 @@ pub(super) const MAX_NAME: usize = 40;
 /// Asking a server more often than this helps nobody.
 pub(super) const SHORTEST_POLL: Duration = Duration::from_secs(1);
 
-/// Checks what a schema cannot, and makes all paths absolute.
+/// Checks what a schema cannot, and makes all paths absolute; `is_whole`: all clusters are known.
 pub(super) fn validate(
     reader: &Reader,
     root: &Node,
     settings: &mut Settings,
-    paths: &Paths,
-    environment: &Environment,
+    (paths, environment): (&Paths, &Environment),
+    is_whole: bool,
 ) -> Vec<Problem> {
-    let is_whole = settings.cluster_secrets.is_empty();
     let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
     checks.log_level(&settings.log.level, environment);
     checks.credentials(&["undo", "keyFile"], settings.undo.resolve(paths));

@@ -2,7 +2,7 @@
 //!
 //! They are polled: folders of kubeconfigs are small, and often mounts of which nobody is told when they change. A list is
 //! taken when it was the same twice, so that a kubeconfig and its labels, which come one after the other, count together.
-//! One that cannot be read whole changes nothing: the list before stays in force.
+//! One that cannot be read whole changes nothing: the list before stays in force, at the start the one that is remembered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,9 @@ use tracing::{error, info, warn};
 
 use crate::config::folders::Folders;
 use crate::config::{Config, ConfigError};
+use crate::desired::cluster_folders;
 use crate::process::metrics::Metrics;
+use crate::state::State;
 
 /// The interval between two looks.
 const POLL: Duration = Duration::from_secs(3);
@@ -26,6 +28,18 @@ pub(super) struct FolderWatch {
 }
 
 impl FolderWatch {
+    /// Returns the configuration of a daemon that starts, with the clusters that are remembered where the folders cannot be
+    /// used.
+    pub(super) fn start(config: Config, state: &State) -> (Self, Config) {
+        if config.found_in_folders().is_whole() {
+            return (Self::default(), config);
+        }
+        let trouble = ConfigError::Problems(config.found_in_folders().unread.clone()).to_string();
+        error!(error = trouble, "the cluster folders cannot be used; keeping the previous list of clusters");
+        let config = cluster_folders::recalled(config, state);
+        (Self { trouble: Some(trouble) }, config)
+    }
+
     /// Waits until there is another list of clusters that can be used, and returns the configuration with it.
     pub(super) async fn changed(&mut self, config: &Arc<Config>, metrics: &Metrics) -> Config {
         if config.settings.cluster_folders.is_empty() {

@@ -17,9 +17,9 @@ use super::turns::Turns;
 use super::{DaemonError, Shared};
 use crate::config::Config;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
-use crate::desired::assemble;
 use crate::desired::rendering::facts_of;
 use crate::desired::rendering::renderings::Renderings;
+use crate::desired::{assemble, cluster_folders};
 use crate::history::archive::Archive;
 use crate::history::journal;
 use crate::reconcile::aliases::Aliases;
@@ -58,8 +58,9 @@ pub(super) struct Prepared {
 impl Generation {
     pub(super) fn status(&self) -> String {
         let settings = &self.config.settings;
+        let unread = if self.config.found_in_folders().is_whole() { "" } else { "; cluster folders cannot be used" };
         format!(
-            "{} syncs, {} clusters, {} sources",
+            "{} syncs, {} clusters, {} sources{unread}",
             self.running.len(),
             settings.clusters.len(),
             settings.sources.len()
@@ -156,6 +157,9 @@ impl Prepared {
             error!(error = %Chain(&error), hint = error.hint(), "a cluster has another name");
         }
         fleet::warn_of_abandoned(&self.config, &shared.state);
+        if let Err(error) = cluster_folders::remember(&self.config, &shared.state) {
+            error!(error = %Chain(&error), "cannot remember which clusters there are");
+        }
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         webhooks::forget_others(&shared.state, &self.config);

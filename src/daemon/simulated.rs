@@ -107,3 +107,59 @@ impl Running {
         Ok(fleet::run(&order, &snapshot, &wanted, &shared.state, shared.clock.as_ref(), &stop).await)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::basics::clock::SimulatedClock;
+    use crate::basics::lock::lock;
+    use crate::config::{self, environment::Environment};
+
+    const CONFIG: &str = "stateDir: state
+sources: {specs: {directory: {path: specs, settle: 0s}}}
+clusters: {a: {directory: {path: a}}, b: {directory: {path: b}}}
+syncs: {edge: {source: specs, clusters: {names: [a, b]}, unclaimed: apply, createNamespaces: true}}
+";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bug_in_a_round_ends_neither_the_daemon_nor_the_schedule() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("specs")).expect("a temporary folder can be written");
+        let spec = "{apiVersion: v1, kind: ConfigMap, metadata: {name: edge, namespace: shop}}";
+        fs::write(folder.path().join("specs/edge.yaml"), spec).expect("a temporary folder can be written");
+        let config = config::parse(&folder.path().join("gatewright.yaml"), CONFIG, &Environment::default());
+        let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::starting_at(Timestamp::UNIX_EPOCH));
+        let rounds: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
+        let told = {
+            let rounds = Arc::clone(&rounds);
+            move |report: &Report| {
+                for cluster in report.clusters.keys() {
+                    let number = *lock(&rounds).entry(cluster.clone()).and_modify(|number| *number += 1).or_insert(1);
+                    assert!(cluster != "a" || number > 1, "this is the bug of a test");
+                }
+            }
+        };
+        let running = start(config.expect("it is right"), &clock, Box::new(assemble::cluster), Box::new(told));
+        let running = running.expect("nothing stands in its way");
+        let of = |cluster: &str| lock(&rounds).get(cluster).copied().unwrap_or_default();
+        for _ in 0..600 {
+            if of("a") >= 3 && of("b") >= 2 {
+                break;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(of("a") >= 3 && of("b") >= 2, "{rounds:?}");
+        let failed = r#"gatewright_rounds_total{sync="edge",cluster="a",result="failed"} 1"#;
+        let page = running.shared.metrics.encode().expect("a text takes everything");
+        assert!(page.contains(failed), "{page}");
+        running.stop().await;
+    }
+}

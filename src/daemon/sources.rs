@@ -18,6 +18,7 @@ use super::{Shared, Slot};
 use crate::basics::lock::lock;
 use crate::config::Config;
 use crate::desired::assemble::{self, SourceSetupError};
+use crate::schedule::timer::spread;
 use crate::source::SourceError;
 use crate::source::cache::{SourceCache, TROUBLES, Trouble};
 use crate::source::watch::{Watcher, watch};
@@ -25,8 +26,12 @@ use crate::state::State;
 
 /// The interval at which a source is asked when its settings say nothing.
 const POLL: Duration = Duration::from_secs(30);
+
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_mins(15);
+
+/// The part of a pause by which it is longer or shorter at most.
+const JITTER: u32 = 10;
 
 /// The sources of a generation.
 pub(super) struct SourceCaches {
@@ -93,7 +98,7 @@ impl Polled {
         // An outage that outlives a restart goes on.
         let since = self.cache.trouble().map_or_else(|| shared.clock.now(), |trouble| trouble.since);
         shared.metrics.source_watched(name, seconds(since));
-        let mut failures: u32 = 0;
+        let (mut failures, mut polls): (u32, u64) = (0, 0);
         while !stop.is_cancelled() {
             pulse.touch();
             let result = tokio::select! {
@@ -103,8 +108,8 @@ impl Polled {
             };
             failures = if result.is_ok() { 0 } else { failures.saturating_add(1) };
             self.tell(name, result, nudges, shared);
-            let pause =
-                self.poll.saturating_mul(2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(self.poll));
+            let pause = pause(self.poll, failures, (name, polls));
+            polls += 1;
             tokio::select! {
                 _ = pulse.during(timeout(pause, changed.notified())) => {}
                 () = stop.cancelled() => return,
@@ -140,6 +145,13 @@ impl Polled {
             }
         }
     }
+}
+
+/// Returns the pause before the next poll, longer with each failure in a row. Those of many sources, and of one source on
+/// many hosts, do not stay together.
+fn pause(poll: Duration, failures: u32, (name, polls): (&str, u64)) -> Duration {
+    let pause = poll.saturating_mul(2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(poll));
+    spread(pause, pause / JITTER, name, polls)
 }
 
 /// The sources that cannot be read. `status` is another process: it learns it from a file.
@@ -189,4 +201,23 @@ fn watching(name: String, folder: PathBuf, changed: Arc<Notify>) -> JoinHandle<O
             .map_err(|error| warn!(source = name, error = %Chain(&error), "cannot watch the directory; it is polled"))
             .ok()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_of_many_sources_do_not_stay_together() {
+        let pauses = |failures| (0..1_000).map(move |n| pause(POLL, failures, (&format!("source-{n}"), 3)));
+        let mut seconds = BTreeMap::<u64, usize>::new();
+        for pause in pauses(0) {
+            assert!(pause >= POLL * 9 / 10 && pause <= POLL * 11 / 10, "{pause:?}");
+            *seconds.entry(pause.as_secs()).or_default() += 1;
+        }
+        assert!(seconds.values().all(|number| *number <= 250), "{seconds:?}");
+        assert!(pauses(99).all(|pause| pause <= LONGEST_PAUSE * 11 / 10));
+        let again = |polls| pause(POLL, 0, ("specs", polls));
+        assert!(again(1) == again(1) && again(1) != again(2));
+    }
 }

@@ -5,11 +5,12 @@
 //! noticed, and from then on nothing at all is deleted until a person has looked.
 //!
 //! An inventory is remembered before it is written and confirmed afterwards, so that a process that dies between the
-//! two has no reason to suspect itself.
+//! two has no reason to suspect itself. A memory that is there and cannot be read may have held a suspicion, so it is one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use gatewright_engine::error::Chain;
 use gatewright_engine::inventory::{Encoded, Entry, Inventory, InventoryError};
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::{count, listed};
@@ -126,17 +127,24 @@ impl Audit {
     }
 
     fn memory(&self) -> Memory {
-        SEEN.read(&self.state, &[&self.sync, &self.cluster]).unwrap_or_default()
+        match SEEN.load(&self.state, &[&self.sync, &self.cluster]) {
+            Ok(memory) => memory.unwrap_or_default(),
+            Err(error) => {
+                let suspicion = format!("this host has lost what it remembers of it: {}", Chain(&error));
+                Memory { suspicion: Some(suspicion), ..Memory::default() }
+            }
+        }
     }
 
     fn remember(&self, memory: &Memory) -> Result<(), StateError> {
         SEEN.write(&self.state, &[&self.sync, &self.cluster], memory)
     }
 
-    /// Tells whether a round of this host has come to its end there.
+    /// Tells whether a round of this host has come to its end there. One that is damaged stays as it is until a person has
+    /// looked.
     pub fn has_seen(&self) -> bool {
-        let progress = PROGRESS.read(&self.state, &[&self.sync, &self.cluster]);
-        progress.is_some_and(|progress| progress.is_complete)
+        let progress = PROGRESS.load(&self.state, &[&self.sync, &self.cluster]);
+        progress.map_or(true, |progress| progress.is_some_and(|progress| progress.is_complete))
     }
 
     /// Records that one has.

@@ -1,7 +1,7 @@
 //! The HTTP endpoints of the daemon: its metrics, and whether it is alive and ready.
 //!
 //! Reading only: nothing that is asked here changes anything, so the port needs no login; it listens on loopback unless
-//! the config file says otherwise. Orders go through the control socket.
+//! the config file says otherwise. There is no other way in: orders are files of the state folder and signals.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,18 +1,20 @@
 //! The log, its destination and its form: one line an event on standard error.
 //!
 //! People at a terminal get text, everything else JSON with the fields of the event and of the spans around it. What
-//! is worth saying, and at which level, is decided where it happens.
+//! is worth saying, and at which level, is decided where it happens. A panic is a line like the others.
 
 mod queue;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, IsTerminal, Write, stderr};
+use std::panic::{PanicHookInfo, set_hook};
 
 use gatewright_engine::mask::{MASK, texts};
 use gatewright_engine::plan::guard::token;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing::{Level, Subscriber, enabled, error};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Directive;
 use tracing_subscriber::fmt::{MakeWriter, fmt};
@@ -84,7 +86,9 @@ impl TelemetryError {
 /// never colored.
 pub(crate) fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
     let subscriber = subscriber(filter(&settings.level)?, shape(settings, colors), || Clean(stderr()));
-    subscriber.try_init().map_err(TelemetryError::Taken)
+    subscriber.try_init().map_err(TelemetryError::Taken)?;
+    set_hook(Box::new(log_panic));
+    Ok(())
 }
 
 /// Starts the log of a process that never waits for whoever reads it; what is returned is kept until the end.
@@ -98,7 +102,23 @@ pub(crate) fn init_queued(settings: &Settings, colors: bool) -> Result<Flush, Te
     let (lines, flush) = queue::start(stderr(), note);
     let subscriber = subscriber(filter, shape, move || Clean(lines.clone()));
     subscriber.try_init().map_err(TelemetryError::Taken)?;
+    set_hook(Box::new(log_panic));
     Ok(flush)
+}
+
+/// Logs a panic: it is a bug, whoever catches it.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let message = panic.payload_as_str().unwrap_or("it says no more");
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    if enabled!(Level::ERROR) {
+        error!(panic = message, location, backtrace, "the program has a bug; please report it");
+    } else {
+        // A command whose log is off does not end without a word.
+        let line = format!("gatewright: the program has a bug at {location}; please report it: {message}\n");
+        drop(Clean(stderr()).write_all(line.as_bytes()));
+    }
 }
 
 fn shape(settings: &Settings, colors: bool) -> Shape {
@@ -171,6 +191,7 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{catch_unwind, take_hook};
     use std::sync::{Arc, Mutex};
 
     use serde_json::{Value, json};
@@ -191,15 +212,22 @@ mod tests {
         }
     }
 
-    /// Returns what a level lets through of events that stand for many.
-    fn check(level: &str, shape: Shape) -> String {
+    /// Returns what a level lets through of what happens.
+    fn logged(level: &str, shape: Shape, happens: impl FnOnce()) -> String {
         let page = Page::default();
         let writer = {
             let page = page.clone();
             move || Clean(page.clone())
         };
         let filter = filter(level).expect("the level of a test is right");
-        tracing::subscriber::with_default(subscriber(filter, shape, writer), || {
+        tracing::subscriber::with_default(subscriber(filter, shape, writer), happens);
+        let bytes = page.0.lock().expect("no test panics while it writes").clone();
+        String::from_utf8(bytes).expect("the log is UTF-8")
+    }
+
+    /// Returns what a level lets through of events that stand for many.
+    fn check(level: &str, shape: Shape) -> String {
+        logged(level, shape, || {
             let span = tracing::info_span!("round", sync = "gateways");
             let entered = span.enter();
             tracing::info!(cluster = "eu-1", "changed");
@@ -214,9 +242,7 @@ mod tests {
             tracing::warn!(target: "hyper::proto", "odd header");
             tracing::debug!(target: "hyper::proto", "bytes");
             drop(entered);
-        });
-        let bytes = page.0.lock().expect("no test panics while it writes").clone();
-        String::from_utf8(bytes).expect("the log is UTF-8")
+        })
     }
 
     /// The messages of a log in JSON.
@@ -241,6 +267,24 @@ mod tests {
             assert!(log.contains("k7wm-3xq9-hd2t") && !log.contains("hunter2"), "{log}");
         }
         messages(&check("trace", Shape::Json));
+    }
+
+    /// The hook is that of the process: panics of other tests go to standard error meanwhile.
+    #[test]
+    fn a_panic_is_a_line_of_the_log_without_credentials() {
+        for shape in [Shape::Json, Shape::Text { colors: false }] {
+            let log = logged("error", shape, || {
+                set_hook(Box::new(log_panic));
+                let nothing: [u8; 0] = [];
+                let bug = || nothing.first().copied().expect("cannot use https://me:hunter2@example.com\nor another");
+                let caught = catch_unwind(bug);
+                drop(take_hook());
+                assert!(caught.is_err());
+            });
+            assert!(log.contains("https://me:***@example.com") && !log.contains("hunter2"), "{log}");
+            assert!(log.contains("src/process/telemetry.rs:") && log.contains("please report it"), "{log}");
+            assert_eq!(log.lines().count(), 1, "{log}");
+        }
     }
 
     #[test]

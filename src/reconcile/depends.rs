@@ -162,7 +162,7 @@ impl Where {
         let clusters = clusters.filter(|(name, settings)| selector.selects(name, &settings.labels));
         let clusters: BTreeSet<String> = clusters.map(|(name, _)| name.to_owned()).collect();
         // An empty list says nothing about what is healthy.
-        let is_known = config.found_in_secrets().is_whole() && !clusters.is_empty();
+        let is_known = config.knows_all_clusters() && !clusters.is_empty();
         if is_known { Self::On(clusters) } else { Self::Unknown }
     }
 }

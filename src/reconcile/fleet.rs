@@ -266,7 +266,7 @@ fn findings(conclusions: &BTreeMap<String, Conclusion>) -> (Vec<ProblemReport>, 
 ///
 /// What they own stays where it is: taking a line out of a file must not empty a cluster.
 pub fn warn_of_abandoned(config: &Config, state: &State) {
-    if !config.found_in_secrets().is_whole() {
+    if !config.knows_all_clusters() {
         return;
     }
     let mut seen = audit::SEEN.targets(state);

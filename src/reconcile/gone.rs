@@ -24,7 +24,7 @@ pub(crate) fn hint(cluster: &str) -> String {
 /// clusters there are, none is.
 pub(crate) fn find(config: &Config, state: &State) -> BTreeMap<String, BTreeSet<String>> {
     let mut gone: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    if !config.found_in_secrets().is_whole() {
+    if !config.knows_all_clusters() {
         return gone;
     }
     for (sync, cluster) in audit::SEEN.targets(state) {

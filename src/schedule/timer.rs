@@ -191,8 +191,7 @@ impl Timer {
                 (later(self.ended, share(SPLAY, draw(&self.name, "start"))), Cause::Start)
             }
             Rule::Interval { every, jitter } => {
-                let spread = share(*jitter * 2, draw(&self.name, self.rounds));
-                (later(self.ended, every.saturating_sub(*jitter) + spread), Cause::Schedule)
+                (later(self.ended, spread(*every, *jitter, &self.name, self.rounds)), Cause::Schedule)
             }
             Rule::Cron(calendar) => {
                 let Some(time) = calendar.after(self.horizon(calendar, now)) else {
@@ -225,6 +224,11 @@ impl Timer {
 /// Adds a span to a moment; beyond the end of time is the end of time.
 pub(crate) fn later(moment: Timestamp, span: Duration) -> Timestamp {
     moment.checked_add(span).unwrap_or(Timestamp::MAX)
+}
+
+/// Returns a span that is longer or shorter by at most `jitter`: always the same one for the same name and occasion.
+pub(crate) fn spread(span: Duration, jitter: Duration, name: &str, occasion: impl fmt::Display) -> Duration {
+    span.saturating_sub(jitter).saturating_add(share(jitter.saturating_mul(2), draw(name, occasion)))
 }
 
 /// Draws a number from all that there are: always the same one for the same sync and occasion.

@@ -61,8 +61,8 @@ pub(super) enum Writer {
 ///
 /// All other files of a state folder stay where they are: locks and files that are being written; `key` and
 /// `installation`, which say who a host is; `clock` and `webhooks`, which are about this host alone; `known`, `fights`,
-/// `sources`, `discovery`, `clusters` and `cluster-secrets`, which a round makes again at the cost of requests; and
-/// `status/.sources`, because each host fetches for itself. Plans that people save lie wherever they say.
+/// `sources`, `discovery`, `clusters`, `cluster-secrets` and `cluster-folders`, which are made again at the cost of requests
+/// and reads; and `status/.sources`, because each host fetches for itself. Plans that people save lie wherever they say.
 pub(super) const GROUPS: [Group; 10] = [
     group("approvals", Form::Token, Writer::Anybody, "a person approves on any host, and counts on it"),
     group("asked", Form::Target, Writer::Owner, "a person approves what another host holds"),
@@ -224,8 +224,18 @@ mod tests {
     }
 
     /// Files of a state folder that hosts do not share, as they stand in the code.
-    const OWN: [&str; 9] =
-        ["host", "status/.sources", "sources", "clock", "cluster-secrets", "discovery", "clusters", "known", "fights"];
+    const OWN: [&str; 10] = [
+        "host",
+        "status/.sources",
+        "sources",
+        "clock",
+        "cluster-secrets",
+        "cluster-folders",
+        "discovery",
+        "clusters",
+        "known",
+        "fights",
+    ];
 
     #[test]
     fn whatever_is_kept_in_a_state_folder_is_shared_or_is_not_by_intent() {

@@ -3,6 +3,7 @@
 //! The API server is a real one; a proxy before it keeps a log of what it was asked and carried out.
 
 mod admission;
+mod annotations;
 mod answers;
 mod credentials;
 mod definitions;

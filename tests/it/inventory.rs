@@ -227,6 +227,60 @@ fn a_changed_entry_makes_the_inventory_suspect_whatever_was_changed() {
     }
 }
 
+/// It may have said that the inventory is suspect: the host does not take it for none.
+#[test]
+fn a_memory_that_cannot_be_read_holds_deletions_until_it_is_repaired() {
+    let site = site("");
+    let mut inventory = site.inventory();
+    inventory.epoch += 1;
+    inventory.entries.get_mut(&site.service("edge")).expect("it is owned").files = ["elsewhere.yaml".to_owned()].into();
+    site.forge(&inventory);
+    site.sync().exits(3).says("it has entries that this host never wrote");
+    let file = format!("state/seen/{}/c.json", site.name);
+    let whole = fs::read_to_string(site.desk.path(&file)).expect("there is one after a round");
+    let cut = &whole[..whole.len() / 2];
+    site.desk.write(&file, cut);
+
+    site.drop(&["other"]);
+    let hint = format!("then run `gatewright inventory repair {} --cluster c`", site.name);
+    for _ in 0..2 {
+        let held = site.sync().exits(3).says("held by guard inventory");
+        held.says("this host has lost what it remembers of it: cannot read").says(&file).says(&hint);
+        assert_eq!(site.left_of("other").len(), 4, "nothing is deleted");
+    }
+    site.run(&["plan"]).exits(3).says("held by guard inventory");
+    let kept = fs::read_to_string(site.desk.path(&file)).expect("nobody has removed it");
+    assert_eq!(kept, cut, "a person can look at it");
+    site.repair().exits(0).says("the inventory holds 8 objects now");
+    site.sync().exits(0).says("4 objects deleted, 4 unchanged");
+    site.sync().exits(0).says("no changes, 4 objects up to date");
+}
+
+#[test]
+fn an_inventory_of_a_newer_gatewright_is_left_alone() {
+    let site = site("");
+    let head = format!("gatewright.{}", site.name);
+    let data = site.records()[&head]["data"]["head"].as_str().expect("it is text").to_owned();
+    let newer = data.replacen("\"schema\":1,", "\"schema\":99,", 1);
+    assert_ne!(newer, data);
+    let patch = json!({"data": {"head": newer}}).to_string();
+    site.server.kubectl_ok(&["-n", "gatewright-system", "patch", "configmap", &head, "--type=merge", "-p", &patch]);
+    site.drop(&["other"]);
+    site.want(&["edge"], 81);
+    let before = (site.versions(), site.records());
+    for fresh in [false, true] {
+        if fresh {
+            site.lose_memory();
+        }
+        for command in ["plan", "sync"] {
+            let run = site.run(&[command]).exits(1);
+            run.says("the inventory has format 99, and this version knows 1: use a newer gatewright");
+        }
+        site.repair().exits(1).complains("the inventory has format 99");
+        assert_eq!((site.versions(), site.records()), before);
+    }
+}
+
 #[test]
 fn a_fresh_host_deletes_nothing_in_its_first_round() {
     let site = site("");

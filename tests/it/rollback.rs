@@ -80,6 +80,22 @@ fn each_cluster_goes_back_to_what_was_healthy_there() {
 }
 
 #[test]
+fn a_rollout_that_is_aborted_goes_back_from_where_it_has_come() {
+    let fleet = fleet("");
+    let desk = &fleet.desk;
+    desk.run(&["sync"]).exits(0);
+    fleet.has("second");
+    fleet.wants(BAD);
+    fleet.is_impatient();
+    desk.run(&["sync"]).exits(1);
+    assert_eq!(fleet.with("such-node"), ["canary"]);
+    desk.replace("gatewright.yaml", "timeout: 3s", "timeout: 90s");
+    desk.run(&["rollout", "abort", &fleet.sync]).exits(0).says("1 object updated").complains("is suspended");
+    assert_eq!((fleet.with("such-node"), fleet.with("edition: second")), (vec![], ALL.to_vec()));
+    desk.run(&["sync"]).exits(3).complains("is suspended");
+}
+
+#[test]
 fn a_round_that_was_killed_has_tried_what_it_has_not_seen_healthy() {
     let fleet = fleet("");
     fleet.desk.run(&["sync"]).exits(0);

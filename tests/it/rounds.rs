@@ -17,6 +17,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use installation::{Installation, gateways};
+use mortal::Mortal;
 use world::{Event, World, event};
 
 fn block_on(work: impl Future<Output = ()>) {
@@ -93,6 +94,29 @@ async fn what_follows_a_failure_is_not_tried() {
     assert_eq!(of_edge().len(), 4, "what is left of a unit keeps what it needs");
     assert_eq!(installation.round(&left, &cluster).await.state, ClusterState::Done);
     assert_eq!(of_edge().len(), 0);
+}
+
+#[tokio::test]
+async fn a_bug_on_one_cluster_is_the_trouble_of_that_cluster_alone() {
+    let memories = ["a", "b", "c"].map(|name| (name.to_owned(), Arc::new(MemoryCluster::new(name))));
+    let mortals = memories.clone().map(|(name, memory)| {
+        let cluster: Arc<dyn Cluster> = memory;
+        (name, Mortal::new(&cluster, None))
+    });
+    let clusters = mortals.clone().map(|(name, mortal)| (name, mortal as Arc<dyn Cluster>)).into();
+    let installation = Installation::new("edge", &json!({}));
+    let specs = gateways("infra", &[("edge", 80)]);
+    mortals[1].1.has_a_bug();
+    let reports = installation.round_on(&specs, &clusters).await;
+    let states = |reports: &BTreeMap<String, ClusterReport>| reports.values().map(|it| it.state).collect::<Vec<_>>();
+    assert_eq!(states(&reports), [ClusterState::Done, ClusterState::Failed, ClusterState::Done]);
+    let error = reports["b"].error.clone().expect("it has failed");
+    assert!(error.message.contains("the round ended in a bug"), "{error:?}");
+    assert_eq!(memories.each_ref().map(|(_, memory)| memory.objects().len()), [5, 0, 5]);
+
+    let reports = installation.round_on(&specs, &clusters).await;
+    assert_eq!(states(&reports), [ClusterState::Done; 3]);
+    assert_eq!(memories.map(|(_, memory)| memory.objects().len()), [5, 5, 5]);
 }
 
 #[tokio::test]

@@ -5,11 +5,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::cluster::process::{command, free_port};
-use crate::cluster::proxy::{Answer, Proxy};
+use crate::cluster::proxy::{Answer, Proxy, Seen};
 use crate::cluster::{ApiServer, shared, unique};
 use crate::commands::obeys_the_schema;
 use crate::daemon::Daemon;
@@ -195,6 +196,28 @@ fn it_is_told(far: &Far, daemon: &Daemon) {
     assert_eq!(daemon.metric("gatewright_cluster_up", &labels), Some(0.0));
     let since = daemon.metric("gatewright_cluster_unreachable_since_timestamp_seconds{", &labels);
     assert!(since.is_some_and(|time| time > 1.7e9), "{since:?}");
+}
+
+/// The usual timeout of a request is 30 seconds, and the service manager waits for 90.
+#[test]
+fn a_stop_does_not_wait_for_long_for_a_write_that_gets_no_answer() {
+    let far = Far::new();
+    far.desk.replace("gatewright.yaml", "allowInsecureTls: true, timeout: 1s", "allowInsecureTls: true");
+    let mut daemon = Daemon::start(&far.desk, far.port, &[]);
+    daemon.until("the first rounds", |_| far.is_near(8080) && far.is_far(8080));
+    // The inventory is written; the first object is not.
+    let is_meant = |seen: &Seen| seen.is_write() && seen.path.contains("/services/");
+    far.proxy.answer(usize::MAX, is_meant, Answer::Silent);
+    let before = far.proxy.seen().len();
+    far.want(8101);
+    daemon.until("a write without an answer", |_| far.proxy.seen()[before..].iter().any(is_meant));
+    daemon.stops_within(Duration::from_mins(1));
+    assert!(!far.is_far(8101));
+
+    far.proxy.recovers();
+    let mut daemon = Daemon::start(&far.desk, far.port, &[]);
+    daemon.until("what was not written", |_| far.is_far(8101));
+    daemon.stops_within(Duration::from_mins(1));
 }
 
 /// A process that is stopped still has its port open: connections are made, and nothing comes back.

@@ -305,3 +305,32 @@ proptest! {
         prop_assert_eq!(rounds.len(), 2);
     }
 }
+
+/// The most of a thousand moments that lie in one second.
+fn most_in_a_second(moments: impl Iterator<Item = Timestamp>) -> usize {
+    let mut seconds = std::collections::BTreeMap::<i64, usize>::new();
+    for moment in moments {
+        *seconds.entry(moment.as_second()).or_default() += 1;
+    }
+    seconds.into_values().max().unwrap_or_default()
+}
+
+#[test]
+fn rounds_of_a_fleet_do_not_come_together() {
+    const NAMES: usize = 1_000;
+    let settings: Settings = serde_json::from_value(json!({"interval": "1m"})).expect("it is a schedule");
+    let schedule = Schedule::parse(&settings).expect("it is right");
+    let (now, ended) = (at("2026-06-01T12:00:00Z"), at("2026-06-01T12:01:00Z"));
+    let name = |number: usize| format!("gateways/cluster-{number}");
+    let timers = (0..NAMES).map(|number| Timer::new(schedule.clone(), &name(number), now, None));
+    let mut timers: Vec<Timer> = timers.collect();
+    let first = most_in_a_second(timers.iter().map(|timer| timer.next(now).0));
+    assert!(first <= NAMES * 15 / 100, "{first} first rounds in one second");
+    // Also where all of them have ended at one moment.
+    for timer in &mut timers {
+        timer.start(now, Cause::Start);
+        timer.finish(ended, Outcome::Done);
+    }
+    let next = most_in_a_second(timers.iter().map(|timer| timer.next(ended).0));
+    assert!(next <= NAMES * 15 / 100, "{next} next rounds in one second");
+}

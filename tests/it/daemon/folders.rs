@@ -33,6 +33,11 @@ fn add(desk: &Desk, name: &str, server: &ApiServer) {
     desk.write(&format!("clusters.d/{name}.yaml"), &kubeconfig);
 }
 
+/// Everything that the log holds.
+fn logged(desk: &Desk) -> String {
+    fs::read_to_string(desk.path("log")).expect("the log was made at the start")
+}
+
 fn says(daemon: &Daemon, message: &str) -> usize {
     daemon.log().iter().filter(|line| line["message"].as_str().is_some_and(|text| text.contains(message))).count()
 }
@@ -84,5 +89,55 @@ fn clusters_come_into_a_folder_and_go_from_it_under_a_running_daemon() {
     daemon.until("the second has the change", |_| super::service(&fleet[1], "a", ".spec.ports[0].port") == "9090");
     let uids = |objects: BTreeMap<ObjectId, Live>| objects.into_values().map(|live| live.uid).collect::<BTreeSet<_>>();
     assert_eq!(uids(ours(&fleet[1])), uids(before), "nothing was made again");
+    daemon.stops_within(super::LIMIT);
+}
+
+#[test]
+fn a_daemon_starts_without_its_folder_of_clusters() {
+    const METRIC: &str = "gatewright_config_last_reload_successful";
+    let (words, gone) = ("keeping the previous list of clusters", "gone from the configuration");
+    let (server, port) = (ApiServer::start(), free_port());
+    let desk = desk(port);
+    desk.replace(
+        "gatewright.yaml",
+        "clusterFolders",
+        "clusters: {kept: {directory: {path: kept}, labels: {env: prod}}}\nclusterFolders",
+    );
+    desk.replace("gatewright.yaml", "wait: {enabled: false}", "wait: {enabled: false}, rollout: {strategy: all}");
+    add(&desk, "eu", &server);
+    let mount = || fs::rename(desk.path("elsewhere"), desk.path("clusters.d")).expect("it is there");
+    let unmount = || fs::rename(desk.path("clusters.d"), desk.path("elsewhere")).expect("it is there");
+    unmount();
+
+    // Nothing is known of its clusters: those of the config file have their rounds, and a command says what is missing.
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    daemon.until("the one in the config file has a round", |daemon| rounds(daemon, "kept") > 0);
+    assert_eq!(daemon.metric(METRIC, &[]), Some(0.0));
+    let found = (says(&daemon, words), daemon.is_ready());
+    assert_eq!(found, (1, true));
+    desk.run(&["plan"]).exits(64).complains("cannot read the cluster folder").complains("make, mount or unlock it");
+    mount();
+    daemon.until("the Gateway is there", |_| ours(&server).len() == 4);
+    assert_eq!(daemon.metric(METRIC, &[]), Some(1.0));
+    daemon.stops_within(super::LIMIT);
+    let before = ours(&server);
+
+    // Now it is known which there are: neither a folder that is missing nor one that is empty makes them gone.
+    unmount();
+    fs::create_dir(desk.path("clusters.d")).expect("the desk can be written");
+    fs::remove_file(desk.path("specs/a.yaml")).expect("it is there");
+    desk.write("specs/b.yaml", &gateway("b", 8080));
+    let lost = "eu.yaml\\\": it cannot be read";
+    assert!(!logged(&desk).contains(lost));
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    daemon.until("the other one goes on", |_| desk.read_all("kept").contains("name: b"));
+    daemon.until("its rounds fail", |_| logged(&desk).contains(lost));
+    assert_eq!((says(&daemon, gone), daemon.metric(METRIC, &[])), (0, Some(0.0)));
+    assert_eq!(versions(&ours(&server)), versions(&before), "nothing on it was touched");
+    fs::remove_dir(desk.path("clusters.d")).expect("it is empty");
+    mount();
+    daemon.until("it has what it missed", |_| super::service(&server, "b", ".spec.ports[0].port") == "8080");
+    daemon.until("all is well", |daemon| daemon.metric(METRIC, &[]) == Some(1.0));
+    assert_eq!(says(&daemon, gone), 0);
     daemon.stops_within(super::LIMIT);
 }

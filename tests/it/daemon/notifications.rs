@@ -294,6 +294,33 @@ fn a_receiver_that_never_answers_holds_up_no_round_and_no_stop() {
 }
 
 #[test]
+fn what_waits_is_bounded_and_what_makes_room_is_counted() {
+    const MOST: usize = 100;
+    let (port, hook) = (free_port(), free_port());
+    let desk = folder(port, &format!("{{url: \"http://127.0.0.1:{hook}/hook\", retryFor: 10h}}"));
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    waits_for(&mut daemon, 1.0);
+    assert_eq!(counts(&daemon, "dropped"), 0);
+    daemon.stops_within(SOON);
+
+    // So many wait that there is no place for another one.
+    let queue = desk.path("state/webhooks/ops");
+    let mut files = fs::read_dir(&queue).expect("it is there").filter_map(|entry| Some(entry.ok()?.path()));
+    let first = files.find(|file| file.extension().is_some_and(|it| it == "json")).expect("one waits");
+    let name = first.file_stem().and_then(|name| name.to_str()).expect("its name is text");
+    for number in 1..MOST {
+        fs::copy(&first, queue.join(format!("{name}-{number}.json"))).expect("it can be copied");
+    }
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    daemon.until("a try", |daemon| counts(daemon, "failed") > 0);
+    desk.write("specs/inner.yaml", &gateway("inner", 8102));
+    daemon.until("the next change", |_| desk.path("rendered/shop/service-inner.yaml").exists());
+    daemon.until("word of what made room", |daemon| counts(daemon, "dropped") == 1);
+    has_a_round(&mut daemon);
+    daemon.stops_within(SOON);
+}
+
+#[test]
 fn no_secret_of_a_webhook_stands_in_a_log_or_a_report() {
     const SECRETS: [&str; 3] = ["hunter2", "s3same", "Tr0ub4dor"];
     let (port, receiver) = (free_port(), Receiver::start());

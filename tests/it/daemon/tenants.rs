@@ -272,10 +272,9 @@ fn misspelled(edition: usize) -> String {
     (0..1_500).map(one).collect()
 }
 
-#[test]
-fn a_log_that_nobody_reads_keeps_no_round_waiting() {
+/// A daemon that logs a great deal, into a pipe that holds far less.
+fn logging(desk: &Desk) -> Daemon {
     let port = free_port();
-    let desk = Desk::empty("gatewright.yaml");
     desk.write("specs/edge.yaml", &misspelled(0));
     desk.write(
         "gatewright.yaml",
@@ -286,21 +285,42 @@ fn a_log_that_nobody_reads_keeps_no_round_waiting() {
              syncs:\n  gateways:\n    source: specs\n    clusters: {{names: [folder]}}\n    createNamespaces: true\n"
         ),
     );
-    // What is logged goes into a pipe that nobody empties, and that holds far less.
     let wanted = desk.command(&["run"]);
     let mut program = command("setpriv");
     program.args(["--pdeathsig", "KILL", "--"]).arg(wanted.get_program()).args(wanted.get_args());
     program.current_dir(desk.path("")).stderr(Stdio::piped()).stdout(Stdio::null());
     let child = program.spawn().expect("setpriv can be run");
     desk.write("log", "");
-    let mut daemon = Daemon { child, log: desk.path("log"), port };
+    Daemon { child, log: desk.path("log"), port }
+}
+
+/// Has rounds, in each of which there is more to log.
+fn goes_on(desk: &Desk, daemon: &mut Daemon) {
     let rounds = |daemon: &Daemon| daemon.metric("gatewright_rounds_total", &[]).unwrap_or_default();
     for edition in 1..4 {
-        let before = rounds(&daemon);
+        let before = rounds(daemon);
         desk.write("specs/edge.yaml", &misspelled(edition));
         daemon.until("another round", |daemon| rounds(daemon) > before);
     }
     daemon.stops_within(Duration::from_secs(10));
+}
+
+#[test]
+fn a_log_that_nobody_reads_keeps_no_round_waiting() {
+    let desk = Desk::empty("gatewright.yaml");
+    let mut daemon = logging(&desk);
+    goes_on(&desk, &mut daemon);
+}
+
+/// Each line that is written is an error from then on.
+#[test]
+fn a_log_whose_reader_has_gone_keeps_no_round_waiting() {
+    let desk = Desk::empty("gatewright.yaml");
+    let mut daemon = logging(&desk);
+    let rounds = |daemon: &Daemon| daemon.metric("gatewright_rounds_total", &[]).unwrap_or_default();
+    daemon.until("the first round", |daemon| rounds(daemon) > 0.0);
+    drop(daemon.child.stderr.take().expect("it is a pipe"));
+    goes_on(&desk, &mut daemon);
 }
 
 #[test]

@@ -167,6 +167,20 @@ impl Installation {
         self.run(specs, cluster, Mode::Apply, Siblings::default()).await
     }
 
+    /// Runs a round on several clusters that want the same.
+    pub(crate) async fn round_on(
+        &self,
+        specs: &Specs,
+        clusters: &BTreeMap<String, Arc<dyn Cluster>>,
+    ) -> BTreeMap<String, ClusterReport> {
+        let want = |name: &String| (name.clone(), Want::ready(self.rendering(specs), &self.marker));
+        let wanted: Wanted = clusters.keys().map(want).collect();
+        let (snapshot, stop) = (snapshot(specs), CancellationToken::new());
+        let any = clusters.values().next().expect("there are some");
+        let order = Order { clusters: clusters.clone(), ..self.order(any, Mode::Apply) };
+        fleet::run(&order, &snapshot, &wanted, &self.state(), &self.clock, &stop).await.clusters
+    }
+
     /// Runs a round of a revision that is remembered from before the process started.
     pub(crate) async fn round_of_memory(&self, specs: &Specs, cluster: &Arc<dyn Cluster>) -> ClusterReport {
         let (wanted, stop) = (self.ready(self.rendering(specs)), CancellationToken::new());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -53,6 +54,8 @@ pub(crate) struct Mortal {
     death: Option<Death>,
     state: Mutex<State>,
     died: Notify,
+    /// The next list meets a bug.
+    is_buggy: AtomicBool,
 }
 
 #[derive(Default)]
@@ -69,7 +72,18 @@ struct Dead;
 impl Mortal {
     /// Wraps a cluster; without a death it only keeps the log.
     pub(crate) fn new(inner: &Arc<dyn Cluster>, death: Option<Death>) -> Arc<Self> {
-        Arc::new(Self { inner: Arc::clone(inner), death, state: Mutex::default(), died: Notify::new() })
+        Arc::new(Self {
+            inner: Arc::clone(inner),
+            death,
+            state: Mutex::default(),
+            died: Notify::new(),
+            is_buggy: AtomicBool::default(),
+        })
+    }
+
+    /// Has the next list panic.
+    pub(crate) fn has_a_bug(&self) {
+        self.is_buggy.store(true, Ordering::Relaxed);
     }
 
     /// Runs a round until it is over or the process is killed; tells whether it came through untouched.
@@ -144,6 +158,7 @@ impl Cluster for Mortal {
     }
 
     async fn list(&self, kind: &Gvk, label: (&str, &str)) -> Result<Vec<Live>, ClusterError> {
+        assert!(!self.is_buggy.swap(false, Ordering::Relaxed), "this is the bug of a test");
         self.ask(self.inner.list(kind, label)).await
     }
 

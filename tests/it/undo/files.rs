@@ -132,3 +132,23 @@ fn the_key_may_lie_elsewhere() {
     assert!(!site.desk.path("state/key").exists());
     site.run(&["undo", &made]).exits(0).says("4 objects deleted");
 }
+
+/// As on a disk that is full: what is deleted is kept before, or it is not deleted.
+#[test]
+fn nothing_is_deleted_that_cannot_be_kept() {
+    let site = Site::new(FREELY);
+    site.want(&["edge", "other"], 80);
+    site.sync().exits(0).says("8 objects created");
+    site.drop(&["other"]);
+    let (folder, before) = (site.desk.path("state/undo"), site.versions());
+    fs::rename(&folder, site.desk.path("kept")).expect("there is one after a round");
+    site.desk.write("state/undo", "no folder");
+    for _ in 0..2 {
+        let run = site.sync();
+        assert_ne!(run.code, 0, "{}{}", run.out, run.err);
+        assert_eq!(site.versions(), before, "{}{}", run.out, run.err);
+    }
+    fs::remove_file(&folder).expect("it is there");
+    fs::rename(site.desk.path("kept"), &folder).expect("it is there");
+    site.sync().exits(0).says("4 objects deleted");
+}

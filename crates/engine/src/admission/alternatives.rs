@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::definition::Version;
 use super::place::Path;
 use crate::check::Mistake;
+use crate::text::count;
 use crate::yaml::Node;
 
 /// The longest text of a value in a message.
@@ -36,8 +37,8 @@ fn told(error: &ValidationError<'_>) -> String {
         Kind::Constant { expected_value } => expected_value.to_string(),
         Kind::Not { .. } => return format!("{path} must not be {}", shown(error.instance())),
         Kind::Required { property } => return format!("{path} has no {property}"),
-        Kind::MinProperties { limit } => return format!("{path} has fewer than {limit} fields"),
-        Kind::MaxProperties { limit } => return format!("{path} has more than {limit} fields"),
+        Kind::MinProperties { limit } => return format!("{path} must have at least {}", fields(*limit)),
+        Kind::MaxProperties { limit } => return format!("{path} must have at most {}", fields(*limit)),
         Kind::UniqueItems => return format!("{path} has an item twice"),
         Kind::MultipleOf { multiple_of } => format!("a multiple of {multiple_of}"),
         Kind::ExclusiveMinimum { limit } => format!("more than {limit}"),
@@ -79,6 +80,10 @@ fn formats<'a>(alternatives: &'a [Vec<ValidationError<'static>>]) -> Option<(&'a
     };
     let found: Vec<(&Value, &str)> = alternatives.iter().map(format).collect::<Option<_>>()?;
     Some((found.first()?.0, found.iter().map(|(_, format)| *format).collect()))
+}
+
+fn fields(number: u64) -> String {
+    count(usize::try_from(number).unwrap_or(usize::MAX), "field")
 }
 
 fn listed(options: &Value) -> String {

@@ -102,7 +102,7 @@ fn what_a_server_refuses_is_refused_at_its_place() {
     for (spec, expected) in [
         ("{clas: a}", "4:8 unknown field \"clas\" in spec"),
         ("{tags: [a, b, a]}", "4:21 spec.tags[2] has the same value as spec.tags[0]"),
-        ("{labels: {a: b, c: d, e: f}}", "4:16 spec.labels has more than 2 fields"),
+        ("{labels: {a: b, c: d, e: f}}", "4:16 spec.labels must have at most 2 fields"),
         (
             "{addresses: [{value: 10.0.0.1:80}]}",
             "4:20 spec.addresses[0].value is \"10.0.0.1:80\", but must be a text of the format ipv4 or ipv6; or \
