@@ -74,18 +74,26 @@ fn message(schema: &Value, rule: &str) -> Option<String> {
     None
 }
 
-/// Returns the last item of the shortest beginning of a list that breaks a rule about the list.
+/// Returns the item of a list with which its beginning comes to break a rule about the list. A rule that no items break as
+/// well is about what is missing.
 fn culprit(value: &Value, path: &Path, rule: &str, version: &Version) -> Option<Path> {
     let pointer = path.pointer();
     let length = value.pointer(&pointer)?.as_array()?.len();
-    let breaks = |kept: &usize| {
+    let breaks = |kept: usize| {
         let mut shorter = value.clone();
         if let Some(Value::Array(items)) = shorter.pointer_mut(&pointer) {
-            items.truncate(*kept);
+            items.truncate(kept);
         }
         let is_it = |error: &ValidationError| error.rule == rule && Path::of_dotted(&error.field_path) == *path;
         broken(&shorter, None, version).iter().any(is_it)
     };
-    let kept = (1..=length).find(breaks)?;
-    Some(path.below(&(kept - 1).to_string()))
+    if length == 0 || breaks(0) {
+        return None;
+    }
+    let (mut keeps, mut fails) = (0, length);
+    while fails - keeps > 1 {
+        let middle = keeps.midpoint(fails);
+        *(if breaks(middle) { &mut fails } else { &mut keeps }) = middle;
+    }
+    Some(path.below(&keeps.to_string()))
 }

@@ -28,7 +28,11 @@ spec:
             type: object
             properties:
               class: {type: string, x-kubernetes-validations: [{rule: self == oldSelf, message: stays as it is}]}
-              tags: {type: array, items: {type: string}, x-kubernetes-list-type: set}
+              tags:
+                type: array
+                items: {type: string}
+                x-kubernetes-list-type: set
+                x-kubernetes-validations: [{rule: "self.exists(tag, tag == 'a')", message: one tag has to be a}]
               labels: {type: object, additionalProperties: {type: string}, maxProperties: 2}
               addresses:
                 type: array
@@ -102,6 +106,7 @@ fn what_a_server_refuses_is_refused_at_its_place() {
     for (spec, expected) in [
         ("{clas: a}", "4:8 unknown field \"clas\" in spec"),
         ("{tags: [a, b, a]}", "4:21 spec.tags[2] has the same value as spec.tags[0]"),
+        ("{tags: [b, c]}", "4:14 spec.tags: one tag has to be a"),
         ("{labels: {a: b, c: d, e: f}}", "4:16 spec.labels must have at most 2 fields"),
         (
             "{addresses: [{value: 10.0.0.1:80}]}",
