@@ -77,7 +77,7 @@ pub struct Config {
     pack_folders: Folders,
     /// The definitions by which documents are checked.
     definitions: definitions::Found,
-    /// What comes of all this, once somebody has asked for it: to build them takes most of the time of a start.
+    /// The packs that are made of all this, once somebody has asked for them: it takes most of the time of a start.
     packs: Arc<OnceLock<Arc<Packs>>>,
     /// The clusters that were found in folders.
     cluster_folders: ClusterFolders,
@@ -426,9 +426,9 @@ impl Config {
 
     fn packs_with(&self, root: &Node, overrides: &[Entry]) -> Result<Packs, UnusablePack> {
         let file = self.file.to_string_lossy();
-        let config = PackConfig { file: &file, root, authorities: self.authorities.clone(), overrides };
-        let packs = packs::build(Some(&config), &self.pack_folders)?;
-        Ok(packs.with_definitions(self.definitions.all.clone()))
+        let (authorities, definitions) = (self.authorities.clone(), self.definitions.all.clone());
+        let config = PackConfig { file: &file, root, authorities, overrides, definitions };
+        packs::build(Some(&config), &self.pack_folders)
     }
 
     /// Builds them as the deployers of control planes know them: without the settings that only we have.

@@ -18,7 +18,7 @@ use crate::basics::paths::Paths;
 /// The longest file, in bytes: all definitions of a release together are much shorter.
 const MAX_FILE: u64 = 32 << 20;
 
-/// Why a folder cannot be used.
+/// A folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum FolderError {
     #[error(transparent)]
@@ -83,22 +83,16 @@ fn add(folder: &Path, found: &mut Found) -> Result<(), FolderError> {
     if number == 0 { Err(FolderError::Empty(folder.to_owned())) } else { Ok(()) }
 }
 
-/// Returns the files with YAML or JSON in a folder and below it.
+/// Returns the files with YAML or JSON in a folder, not those in folders below it: links may lead around in a circle.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
-    let mut found = Vec::new();
-    for path in entries(folder)? {
+    let is_meant = |path: &PathBuf| {
         let is_hidden = path.file_name().and_then(|name| name.to_str()).is_none_or(|name| name.starts_with('.'));
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        if is_hidden {
-            continue;
-        }
-        if path.is_dir() {
-            found.extend(files(&path)?);
-        } else if ["yaml", "yml", "json"].contains(&ending) {
-            found.push(path);
-        }
-    }
-    Ok(found)
+        // To read a pipe would wait for whoever writes into it; a link that leads nowhere is told when it is read.
+        let is_file = path.is_file() || !path.exists();
+        !is_hidden && is_file && ["yaml", "yml", "json"].contains(&ending)
+    };
+    Ok(entries(folder)?.into_iter().filter(is_meant).collect())
 }
 
 /// Returns the documents of a list, as kubectl writes it, or the document itself.
@@ -142,6 +136,16 @@ mod tests {
             assert!(found.all.of("gateway.networking.k8s.io", "Gateway").is_some());
             assert_ne!(found.key, "");
         }
+    }
+
+    #[test]
+    fn links_in_a_circle_and_folders_are_passed_over() {
+        let root = tempfile::tempdir().expect("there is room");
+        std::os::unix::fs::symlink(root.path(), root.path().join("again.yaml")).expect("there is room");
+        std::os::unix::fs::symlink("nowhere", root.path().join("lost.yaml")).expect("there is room");
+        fs::write(root.path().join("a.yaml"), HOUSE).expect("there is room");
+        let found = files(root.path()).expect("it can be listed");
+        assert_eq!(found, [root.path().join("a.yaml"), root.path().join("lost.yaml")]);
     }
 
     #[test]

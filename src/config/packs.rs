@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gatewright_engine::admission::Definitions;
 use gatewright_engine::enforce;
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::builtin::{Builtin, with_files};
@@ -156,6 +157,8 @@ pub struct PackConfig<'a> {
     pub authorities: BTreeMap<&'static str, String>,
     /// Settings for some clusters or classes.
     pub overrides: &'a [Entry],
+    /// The definitions by which documents are checked.
+    pub definitions: Definitions,
 }
 
 /// Builds all packs: folders replace built-in packs, or are asked after them.
@@ -164,14 +167,14 @@ pub fn build(config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Packs
     let packs = folders.names().map(|name| pack(name, config, folders).map_err(|error| fail(name, error)));
     let packs = packs.collect::<Result<Vec<_>, _>>()?;
     let packs = Packs::new(packs).map_err(|error| fail(folders.names().next().unwrap_or_default(), error))?;
-    Ok(packs.with_definitions(gatewright_packs::definitions()))
+    Ok(packs.with_definitions(config.map_or_else(gatewright_packs::definitions, |it| it.definitions.clone())))
 }
 
 /// Builds one pack.
 fn pack(name: &str, config: Option<&PackConfig<'_>>, folders: &Folders) -> Result<Pack, PackError> {
     let files =
         folders.own.get(name).into_iter().flatten().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let Some(PackConfig { file, root, authorities, overrides }) = config else {
+    let Some(PackConfig { file, root, authorities, overrides, .. }) = config else {
         return with_files(&folders.builtin, name, &files, &Value::Null);
     };
     let settings = root.get(name);

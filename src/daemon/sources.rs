@@ -147,8 +147,7 @@ impl Polled {
     }
 }
 
-/// Returns the pause before the next poll, longer with each failure in a row. Those of many sources, and of one source on
-/// many hosts, do not stay together.
+/// Returns the pause before the next poll, longer with each failure in a row. Those of many sources do not stay together.
 fn pause(poll: Duration, failures: u32, (name, polls): (&str, u64)) -> Duration {
     let pause = poll.saturating_mul(2_u32.saturating_pow(failures.min(10))).min(LONGEST_PAUSE.max(poll));
     spread(pause, pause / JITTER, name, polls)

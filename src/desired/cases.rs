@@ -77,8 +77,13 @@ impl Case {
         }
         let settings = settings(&folder.join(SETTINGS))?;
         let config = settings.as_ref().and_then(|settings| settings.get("packs"));
-        let config =
-            config.map(|root| PackConfig { file: SETTINGS, root, authorities: BTreeMap::new(), overrides: &[] });
+        let config = config.map(|root| PackConfig {
+            file: SETTINGS,
+            root,
+            authorities: BTreeMap::new(),
+            overrides: &[],
+            definitions: gatewright_packs::definitions(),
+        });
         let packs = build(config.as_ref(), folders).map_err(CaseError::Pack)?;
         let options = settings.as_ref().map(options).unwrap_or_default();
         let rendering = unit::render(&tree, &packs, &options);

@@ -70,7 +70,7 @@ pub struct Archive {
     active: Mutex<BTreeSet<String>>,
     /// The time of the last look for what is too old.
     expired: Expiry,
-    /// What was rendered, as it is kept.
+    /// The rendered objects, as they are kept.
     packed: Packed,
 }
 

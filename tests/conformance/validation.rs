@@ -7,20 +7,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gatewright::config::packs::{build, folders};
 use gatewright_engine::admission::Definitions;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::Scope;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Source;
 use gatewright_engine::yaml::{self, Node};
-use serde_json::Value;
 
 use crate::say;
 
-/// What is refused of the inputs of other suites with good reason: their authors' tests have no API server before them.
+/// Mistakes in the inputs of other suites that are refused with good reason: their authors' tests have no API server before
+/// them.
 const NO_SERVER_TAKES: [&str; 1] = ["spec.listeners has 0 items, but must have at least 1"];
 
-/// What the conformance tests of the Gateway API put in place of names before they apply their documents.
+/// Names in the conformance tests of the Gateway API, and values to put in their place.
 const PLACEHOLDERS: [(&str, &str); 3] = [
     ("{GATEWAY_CONTROLLER_NAME}", "example.com/controller"),
     ("PLACEHOLDER_UNUSABLE_ADDRS", "192.0.2.1"),
@@ -71,9 +72,8 @@ pub(super) fn raise_no_alarm(inputs: &[PathBuf]) -> bool {
 
 /// All packs, with definitions.
 fn packs(definitions: Definitions) -> Packs {
-    let packs = gatewright_packs::all().into_iter().map(|it| gatewright_packs::pack(it.name, &Value::Null));
-    let packs: Vec<_> = packs.collect::<Result<_, _>>().expect("the packs are sound");
-    Packs::new(packs).expect("they go together").with_definitions(definitions)
+    let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
+    build(None, &folders).expect("they load").with_definitions(definitions)
 }
 
 /// Reads a line: the file, and whether it is refused.

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use futures::StreamExt;
 use futures::stream;
+use gatewright::config::packs::{build, folders};
 use gatewright_engine::admission::Definitions;
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::Scope;
@@ -30,9 +31,8 @@ const VALID: &str = include_str!("admission/valid.yaml");
 fn packs() -> &'static Packs {
     static PACKS: OnceLock<Packs> = OnceLock::new();
     PACKS.get_or_init(|| {
-        let packs = gatewright_packs::all().into_iter().map(|it| gatewright_packs::pack(it.name, &Value::Null));
-        let packs: Vec<_> = packs.collect::<Result<_, _>>().expect("the packs are sound");
-        Packs::new(packs).expect("they go together").with_definitions(gatewright_packs::definitions())
+        let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
+        build(None, &folders).expect("they load")
     })
 }
 
@@ -62,7 +62,7 @@ fn what_is_valid_is_taken() {
     }
 }
 
-/// What is said without need is listed, with what the server says of it, in `admission.txt` in `target/tmp`.
+/// Documents that are refused here alone are listed in `admission.txt` in `target/tmp`.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_api_server_refuses_is_refused_before() {
     let server = ApiServer::start();

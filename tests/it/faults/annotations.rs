@@ -2,7 +2,7 @@
 
 use crate::ownership::site::Site;
 
-/// What others and we ourselves read of annotations, with values that nobody would write.
+/// Annotations that others and we ourselves read, with values that nobody would write.
 const NONSENSE: [&str; 9] = [
     "gatewright.dev/owner={{{",
     "gatewright.dev/health=[)",

@@ -6,7 +6,7 @@ use super::{KEYS, SERVER_METADATA, key_of};
 
 /// Returns what two objects do not have in common, without what servers write.
 ///
-/// What is left differs and is masked as it does and is in the whole objects.
+/// The rest differs, and is masked, as in the whole objects.
 pub(super) fn apart(before: &Value, after: &Value) -> (Value, Value) {
     let (Value::Object(old), Value::Object(new)) = (before, after) else { return (before.clone(), after.clone()) };
     let is_secret = [old, new].iter().any(|fields| fields.get("kind").is_some_and(|kind| kind == "Secret"));
