@@ -6,8 +6,8 @@
 //! news that there is something new; what a round sees it reads itself.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::basics::clock::Clock;
-use crate::basics::lock::lock;
 use crate::cluster::Cluster;
 use crate::config::packs::UnusablePack;
 use crate::config::settings::ClusterSettings;
@@ -30,8 +29,7 @@ use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, 
 use crate::reconcile::renamed::RenameError;
 use crate::report::Report;
 use crate::schedule::ScheduleError;
-use crate::source::cache::{SourceCache, Trouble};
-use crate::source::{Snapshot, SourceError};
+use crate::source::SourceError;
 use crate::state::{State, StateError};
 use crate::webhooks::gather::Gathering;
 
@@ -168,11 +166,11 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     });
     let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
     let config = config.map_err(DaemonError::Clusters)?;
-    let generation = Prepared::new(config, &shared, &BTreeSet::new())?.start(&shared);
-    shared.metrics.reloaded(generation.config.found_in_folders().is_whole());
+    let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);
+    shared.metrics.reloaded(generation.common.config.found_in_folders().is_whole());
     shared.readiness.store(true, Ordering::Relaxed);
     host.notifier.ready(&generation.status());
-    info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.config.settings.syncs.len(), "started");
+    info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.common.config.settings.syncs.len(), "started");
     // Pings go on while rounds of an old configuration, or the last ones, come to their end.
     let ended = tokio::select! {
         ended = obey(generation, (folders, secrets), host, &shared, &mut signals, reload) => ended,
@@ -194,7 +192,7 @@ async fn obey(
 ) -> Result<(), DaemonError> {
     let mut hosts = shared.hosts.clone();
     loop {
-        let config = Arc::clone(&generation.config);
+        let config = Arc::clone(&generation.common.config);
         let found = tokio::select! {
             biased;
             signal = signals.next() => match signal {
@@ -204,7 +202,10 @@ async fn obey(
             found = folders.changed(&config, &shared.metrics) => Some(found),
             found = secrets.changed(&config, shared) => Some(found),
             () = hosts.changed() => {
-                generation = generation.again(shared).await?;
+                if let Err(error) = generation.again(shared).await {
+                    generation.stop().await;
+                    return Err(error);
+                }
                 host.notifier.ready(&generation.status());
                 continue;
             }
@@ -215,7 +216,7 @@ async fn obey(
             None => read_again(reload, shared, &secrets).await,
         };
         generation = replace(generation, host, shared, read).await;
-        if !Arc::ptr_eq(&generation.config, &config) {
+        if !Arc::ptr_eq(&generation.common.config, &config) {
             secrets = watch.unwrap_or(secrets);
         }
     }
@@ -280,28 +281,28 @@ async fn serve(config: &Config, shown: Shown, stop: &CancellationToken) -> Resul
 /// Validates, then swaps; a configuration that is no good changes nothing.
 async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, read: Result<Config, String>) -> Generation {
     let read = read.and_then(|config| {
-        if config.settings.hosts == old.config.settings.hosts {
+        if config.settings.hosts == old.common.config.settings.hosts {
             return Ok(config);
         }
         // Two daemons of one installation would be at work that know nothing of each other.
         Err("hosts is read at the start only; restart the service to change it".to_owned())
     });
-    let prepared =
-        read.and_then(|config| Prepared::new(config, shared, &old.running).map_err(|error| Chain(&error).to_string()));
+    let prepared = read.and_then(|config| Prepared::new(config, shared).map_err(|error| Chain(&error).to_string()));
     let generation = match prepared {
         Ok(prepared) => {
-            let (new, config) = (Arc::clone(&prepared.config), Arc::clone(&old.config));
+            let (new, config) = (Arc::clone(&prepared.common.config), Arc::clone(&old.common.config));
             if new.settings.http != config.settings.http
                 || new.settings.log != config.settings.log
                 || new.state_dir != config.state_dir
             {
                 warn!("http, log and stateDir are read at the start only; restart the service to change them");
             }
+            let before = old.running();
             old.stop().await;
             forget(&shared.metrics, &config, &new);
             shared.metrics.reloaded(new.found_in_folders().is_whole());
             info!("the configuration was read again");
-            prepared.start(shared)
+            prepared.start(&before, shared)
         }
         Err(message) => {
             shared.metrics.reloaded(false);
@@ -329,26 +330,5 @@ fn forget(metrics: &Metrics, old: &Config, new: &Config) {
         };
         let left = old.clusters_of(sync).into_keys().filter(|cluster| !remaining.contains_key(cluster));
         left.for_each(|cluster| metrics.forget(&[("sync", name), ("cluster", cluster)]));
-    }
-}
-
-/// The snapshot and the trouble of a source, as a sync sees them.
-type Seen = (Option<Arc<Snapshot>>, Option<Trouble>);
-
-/// The place where a source leaves what it has found for its syncs.
-#[derive(Clone, Debug, Default)]
-struct Slot {
-    seen: Arc<Mutex<Seen>>,
-    /// The source was read since this configuration is in force; what stands here before is from the disk.
-    is_read: Arc<AtomicBool>,
-}
-
-impl Slot {
-    fn put(&self, cache: &SourceCache) {
-        *lock(&self.seen) = (cache.snapshot(), cache.trouble().cloned());
-    }
-
-    fn get(&self) -> Seen {
-        lock(&self.seen).clone()
     }
 }

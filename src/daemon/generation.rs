@@ -1,12 +1,16 @@
 //! All that runs under one configuration: made ready, started, stopped.
+//!
+//! The rounds of each sync are started and stopped by themselves: of several hosts, one that gets a sync or loses one goes on
+//! with the others undisturbed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::kinds;
 use gatewright_engine::marks::Marker;
-use tokio::sync::Notify;
+use gatewright_engine::pack::Packs;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
@@ -38,69 +42,116 @@ use crate::webhooks;
 
 /// Everything that runs under one configuration.
 pub(super) struct Generation {
-    pub(super) config: Arc<Config>,
-    /// The syncs whose rounds run here.
-    pub(super) running: BTreeSet<String>,
-    tasks: JoinSet<()>,
-    stop: CancellationToken,
+    pub(super) common: Common,
+    /// The rounds that run here, by sync.
+    syncs: BTreeMap<String, Tasks>,
+    /// The tasks for all of them.
+    others: Tasks,
 }
 
 /// A generation that is known to be able to start.
 pub(super) struct Prepared {
+    pub(super) common: Common,
+    sources: SourceCaches,
+}
+
+/// The part that the syncs of a configuration have in common, whether their rounds run here or not.
+pub(super) struct Common {
     pub(super) config: Arc<Config>,
-    running: BTreeSet<String>,
-    caches: SourceCaches,
-    syncs: Vec<(Sync, Timer)>,
     pub(super) clusters: Clusters,
+    packs: Arc<Packs>,
+    archive: Arc<Archive>,
+    schedules: BTreeMap<String, Schedule>,
+    pub(super) syncs: Arc<BTreeMap<String, Sibling>>,
+    turns: Arc<Turns>,
+    aliases: Arc<Aliases>,
     breakers: Arc<Breakers>,
+    dependencies: Arc<Dependencies>,
+    places: Places,
+}
+
+/// Tasks that end together.
+#[derive(Default)]
+pub(super) struct Tasks {
+    pub(super) running: JoinSet<()>,
+    pub(super) stop: CancellationToken,
+}
+
+impl Tasks {
+    /// Rounds that are under way finish their step and record; the rest ends at once.
+    async fn end(mut self) {
+        self.stop.cancel();
+        while self.running.join_next().await.is_some() {}
+    }
 }
 
 impl Generation {
     pub(super) fn status(&self) -> String {
-        let settings = &self.config.settings;
-        let unread = if self.config.found_in_folders().is_whole() { "" } else { "; cluster folders cannot be used" };
+        let (config, settings) = (&self.common.config, &self.common.config.settings);
+        let unread = if config.found_in_folders().is_whole() { "" } else { "; cluster folders cannot be used" };
         format!(
             "{} syncs, {} clusters, {} sources{unread}",
-            self.running.len(),
+            self.syncs.len(),
             settings.clusters.len(),
             settings.sources.len()
         )
     }
 
-    /// Goes on with the syncs that are this host's now. A host that cannot is to end, so that others take them.
-    pub(super) async fn again(self, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
-        let prepared = match Prepared::new(Config::clone(&self.config), shared, &self.running) {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                self.stop().await;
-                return Err(error);
-            }
-        };
-        let before = self.running.clone();
-        self.stop().await;
-        // After the last word of their rounds.
-        for sync in before.difference(&prepared.running) {
-            shared.metrics.forget(&[("sync", sync)]);
+    /// Returns the syncs whose rounds run here.
+    pub(super) fn running(&self) -> BTreeSet<String> {
+        self.syncs.keys().cloned().collect()
+    }
+
+    /// Goes on with the syncs that are this host's now; the rounds of those that stay go on. A host that cannot is to end, so
+    /// that others take them.
+    pub(super) async fn again(&mut self, shared: &Arc<Shared>) -> Result<(), DaemonError> {
+        renamed::check(&self.common.config, &shared.state).map_err(DaemonError::Renamed)?;
+        let wanted = shared.hosts.share(&self.common.config);
+        self.change(&wanted, shared).await;
+        Ok(())
+    }
+
+    /// Has the rounds of these syncs run, and of no others.
+    pub(super) async fn change(&mut self, wanted: &BTreeSet<String>, shared: &Arc<Shared>) {
+        let running = self.running();
+        // What goes is this host's until its rounds have ended, and what comes before they begin.
+        shared.hosts.runs(&(&running | wanted), &self.common.config);
+        let mut going = Vec::new();
+        for sync in running.difference(wanted) {
+            going.extend(self.syncs.remove(sync).map(async |tasks| {
+                tasks.end().await;
+                // After the last word of its rounds.
+                shared.metrics.forget(&[("sync", sync)]);
+            }));
         }
+        let coming = wanted - &running;
+        self.common.carry_over(&coming, shared);
+        self.begin(&coming, &BTreeSet::new(), shared);
+        join_all(going).await;
         shared.hosts.flush().await;
-        Ok(prepared.start(shared))
+        shared.hosts.runs(wanted, &self.common.config);
+    }
+
+    /// Begins with the rounds of some syncs; `before` are those that have run here until now.
+    fn begin(&mut self, syncs: &BTreeSet<String>, before: &BTreeSet<String>, shared: &Arc<Shared>) {
+        for name in syncs {
+            let is_taken = shared.hosts.is_one_of_several() && !before.contains(name);
+            self.syncs.insert(name.clone(), self.common.rounds(name, is_taken, shared));
+        }
     }
 
     /// Rounds that are under way finish their step and record; the rest ends at once.
-    pub(super) async fn stop(mut self) {
-        self.stop.cancel();
-        while self.tasks.join_next().await.is_some() {}
+    pub(super) async fn stop(self) {
+        join_all(self.syncs.into_values().chain([self.others]).map(Tasks::end)).await;
     }
 }
 
 impl Prepared {
-    /// `before` are the syncs that have run here until now.
-    pub(super) fn new(config: Config, shared: &Arc<Shared>, before: &BTreeSet<String>) -> Result<Self, DaemonError> {
-        let running = shared.hosts.share(&config);
+    pub(super) fn new(config: Config, shared: &Arc<Shared>) -> Result<Self, DaemonError> {
         renamed::check(&config, &shared.state).map_err(DaemonError::Renamed)?;
         let (packs, packs_key) = (config.packs().map_err(DaemonError::Pack)?, config.packs_key());
         let config = Arc::new(config);
-        let caches = SourceCaches::new(&config, shared).map_err(DaemonError::Source)?;
+        let sources = SourceCaches::new(&config, shared).map_err(DaemonError::Source)?;
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
         let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
         let build = |(name, settings): (&String, _)| {
@@ -111,87 +162,115 @@ impl Prepared {
         let aliases = Arc::new(Aliases::of(&config, |name| clusters.get(name).cloned()));
         let dependencies = Dependencies::of(&config);
         let turns = Arc::new(Turns::new(&dependencies));
-        let mut syncs = Vec::new();
         let fleet = config.settings.fleet();
-        let of = |(name, settings): (&String, &SyncSettings)| {
+        let (mut schedules, mut syncs) = (BTreeMap::new(), BTreeMap::new());
+        for (name, settings) in &config.settings.syncs {
+            let schedule = Schedule::parse(&settings.schedule);
+            let schedule = schedule.map_err(|error| DaemonError::Schedule(name.clone(), error))?;
+            schedules.insert(name.clone(), schedule);
             let marker = Marker { installation: shared.installation.clone(), sync: name.clone() };
             let renderings = Renderings::new(settings.clone(), Arc::clone(&packs), &packs_key, marker).among(&fleet);
             let renderings = Arc::new(renderings.watched(&shared.progress));
-            (name.clone(), Sibling { renderings, slot: caches.slot(&settings.source), source: settings.source.clone() })
-        };
-        let all: Arc<BTreeMap<String, Sibling>> = Arc::new(config.settings.syncs.iter().map(of).collect());
-        for (name, settings) in config.settings.syncs.iter().filter(|(name, _)| running.contains(*name)) {
-            let schedule =
-                Schedule::parse(&settings.schedule).map_err(|error| DaemonError::Schedule(name.clone(), error))?;
-            let selected = config.clusters_of(settings);
-            let of_sync = selected.keys().map(|name| ((*name).to_owned(), Arc::clone(&clusters[*name]))).collect();
-            let rollout = Rollout::of((name, settings), &selected, &of_sync, false, &shared.state);
-            // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
-            for cluster in facts_of(&config, settings) {
-                let acting = assemble::as_account(&clusters[&cluster.name], name, settings);
-                let target = [(cluster.name.clone(), shared.hosts.fenced(name, &acting))].into();
-                let order = Order {
-                    aliases: Arc::clone(&aliases),
-                    rollout: rollout.clone(),
-                    breakers: Arc::clone(&breakers),
-                    dependencies: Arc::clone(&dependencies),
-                    places: places.clone(),
-                    ..order(name, settings, (target, packs.table()), shared, (&archive, &config))
-                };
-                // Of what another host has begun nobody knows how far it has come.
-                let is_taken = shared.hosts.is_one_of_several() && !before.contains(name);
-                let last = journal::last(&shared.state, name, &cluster.name).filter(|_| !is_taken);
-                let last = last.map(|report| report.started);
-                let sync = Sync::new(cluster, order, (Arc::clone(&all), &turns), &config);
-                let timer = Timer::new(schedule.clone(), &sync.title, shared.clock.now(), last);
-                syncs.push((sync, timer));
-            }
+            let (slot, source) = (sources.slot(&settings.source), settings.source.clone());
+            syncs.insert(name.clone(), Sibling { renderings, slot, source });
         }
-        Ok(Self { config, running, caches, syncs, clusters, breakers })
+        let syncs = Arc::new(syncs);
+        let common = Common {
+            config,
+            clusters,
+            packs,
+            archive,
+            schedules,
+            syncs,
+            turns,
+            aliases,
+            breakers,
+            dependencies,
+            places,
+        };
+        Ok(Self { common, sources })
     }
 
-    pub(super) fn start(self, shared: &Arc<Shared>) -> Generation {
-        // Without it nothing is deleted in the first round of the new name, and the next start goes on with it.
-        let is_ours = |sync: &str| !shared.hosts.is_one_of_several() || self.running.contains(sync);
-        if let Err(error) = renamed::carry_over(&self.config, &shared.state, shared.clock.now(), is_ours) {
-            error!(error = %Chain(&error), hint = error.hint(), "a cluster has another name");
-        }
-        fleet::warn_of_abandoned(&self.config, &shared.state);
-        if let Err(error) = cluster_folders::remember(&self.config, &shared.state) {
+    /// Starts it; `before` are the syncs whose rounds have run here until now.
+    pub(super) fn start(self, before: &BTreeSet<String>, shared: &Arc<Shared>) -> Generation {
+        let Self { common, sources } = self;
+        let config = Arc::clone(&common.config);
+        let running = shared.hosts.share(&config);
+        common.carry_over(&running, shared);
+        fleet::warn_of_abandoned(&config, &shared.state);
+        if let Err(error) = cluster_folders::remember(&config, &shared.state) {
             error!(error = %Chain(&error), "cannot remember which clusters there are");
         }
-        let stop = CancellationToken::new();
-        let mut tasks = JoinSet::new();
-        webhooks::forget_others(&shared.state, &self.config);
-        for delivery in webhooks::deliveries(&shared.state, &self.config, &shared.metrics, &shared.clock) {
-            let stop = stop.clone();
-            tasks.spawn(async move {
+        webhooks::forget_others(&shared.state, &config);
+        let mut others = Tasks::default();
+        for delivery in webhooks::deliveries(&shared.state, &config, &shared.metrics, &shared.clock) {
+            let stop = others.stop.clone();
+            others.running.spawn(async move {
                 stop.run_until_cancelled(webhooks::carry(delivery)).await;
             });
         }
-        let mut by_source: BTreeMap<String, Vec<Arc<Notify>>> = BTreeMap::new();
-        for (sync, timer) in self.syncs {
-            sync.watch(shared);
-            let nudges = Arc::new(Notify::new());
-            sync.nudged_by(&nudges);
-            by_source.entry(sync.source().to_owned()).or_default().push(Arc::clone(&nudges));
-            let (shared, stop, slot) = (Arc::clone(shared), stop.clone(), self.caches.slot(sync.source()));
-            tasks.spawn(async move {
-                let pulse = shared.progress.watch(&sync.title);
-                let sync = Arc::new(sync);
-                let round = |cause| Arc::clone(&sync).round(cause, slot.clone(), Arc::clone(&shared), stop.clone());
-                drive(timer, shared.clock.as_ref(), &nudges, &pulse, &stop, round).await;
-            });
-        }
-        for (name, breaker) in self.breakers.iter().map(|(name, breaker)| (name, Arc::clone(breaker))) {
-            let (cluster, stop) = (Arc::clone(&self.clusters[name]), stop.clone());
-            tasks.spawn(async move {
+        shared.hosts.runs(&running, &config);
+        let mut generation = Generation { common, syncs: BTreeMap::new(), others };
+        generation.begin(&running, before, shared);
+        let Generation { common, others, .. } = &mut generation;
+        for (name, breaker) in common.breakers.iter().map(|(name, breaker)| (name, Arc::clone(breaker))) {
+            let (cluster, stop) = (Arc::clone(&common.clusters[name]), others.stop.clone());
+            others.running.spawn(async move {
                 stop.run_until_cancelled(breaker.watch(cluster.as_ref())).await;
             });
         }
-        self.caches.start(&by_source, shared, &stop, &mut tasks);
-        shared.hosts.runs(&self.running, &self.config);
-        Generation { config: self.config, running: self.running, tasks, stop }
+        sources.start(shared, others);
+        generation
+    }
+}
+
+impl Common {
+    /// Has what is known of clusters that have another name now go on, for some syncs.
+    fn carry_over(&self, syncs: &BTreeSet<String>, shared: &Shared) {
+        // Without it nothing is deleted in the first round of the new name, and the next start goes on with it.
+        let is_ours = |sync: &str| !shared.hosts.is_one_of_several() || syncs.contains(sync);
+        if let Err(error) = renamed::carry_over(&self.config, &shared.state, shared.clock.now(), is_ours) {
+            error!(error = %Chain(&error), hint = error.hint(), "a cluster has another name");
+        }
+    }
+
+    /// Starts the rounds of a sync, which may have been taken from another host.
+    fn rounds(&self, name: &str, is_taken: bool, shared: &Arc<Shared>) -> Tasks {
+        let (config, settings) = (&self.config, &self.config.settings.syncs[name]);
+        let selected = config.clusters_of(settings);
+        let of_sync = selected.keys().map(|name| ((*name).to_owned(), Arc::clone(&self.clusters[*name]))).collect();
+        let rollout = Rollout::of((name, settings), &selected, &of_sync, false, &shared.state);
+        // What was read before may be older than what another host has applied.
+        let needed = if shared.hosts.is_one_of_several() { self.syncs[name].slot.ask() } else { 0 };
+        let mut tasks = Tasks::default();
+        // Each cluster has rounds of its own, so that one that is slow or down never delays the others.
+        for cluster in facts_of(config, settings) {
+            let acting = assemble::as_account(&self.clusters[&cluster.name], name, settings);
+            let target = [(cluster.name.clone(), shared.hosts.fenced(name, &acting))].into();
+            let order = Order {
+                aliases: Arc::clone(&self.aliases),
+                rollout: rollout.clone(),
+                breakers: Arc::clone(&self.breakers),
+                dependencies: Arc::clone(&self.dependencies),
+                places: self.places.clone(),
+                ..order(name, settings, (target, self.packs.table()), shared, (&self.archive, config))
+            };
+            // Of what another host has begun nobody knows how far it has come.
+            let last = journal::last(&shared.state, name, &cluster.name).filter(|_| !is_taken);
+            let last = last.map(|report| report.started);
+            let sync = Arc::new(Sync::new(cluster, order, needed, (Arc::clone(&self.syncs), &self.turns), config));
+            let timer = Timer::new(self.schedules[name].clone(), &sync.title, shared.clock.now(), last);
+            sync.watch(shared);
+            let nudges = Arc::default();
+            sync.nudged_by(&nudges);
+            let (shared, stop) = (Arc::clone(shared), tasks.stop.clone());
+            tasks.running.spawn(async move {
+                let pulse = shared.progress.watch(&sync.title);
+                let round = |cause| Arc::clone(&sync).round(cause, Arc::clone(&shared), stop.clone());
+                drive(timer, shared.clock.as_ref(), &nudges, &pulse, &stop, round).await;
+            });
+        }
+        tasks
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -12,9 +11,10 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info, info_span, warn};
 
+use super::Shared;
 use super::measure::{measure, seconds};
+use super::sources::Slot;
 use super::turns::Turns;
-use super::{Shared, Slot};
 use crate::config::Config;
 use crate::desired::rendering::renderings::Renderings;
 use crate::desired::rendering::{Want, Wanted};
@@ -38,7 +38,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// The facts that a sync must know of another one: what that wants.
 pub(super) struct Sibling {
     pub(super) renderings: Arc<Renderings>,
-    pub(super) slot: Slot,
+    pub(super) slot: Arc<Slot>,
     pub(super) source: String,
 }
 
@@ -48,6 +48,8 @@ pub(super) struct Sync {
     pub(super) title: String,
     order: Order,
     cluster: ClusterFacts,
+    /// The read of the source before which what is known of it may be too old.
+    needed: u64,
     /// All syncs, this one included.
     syncs: Arc<BTreeMap<String, Sibling>>,
     /// The rounds of all of them.
@@ -59,46 +61,46 @@ impl Sync {
     pub(super) fn new(
         cluster: ClusterFacts,
         order: Order,
+        needed: u64,
         (syncs, turns): (Arc<BTreeMap<String, Sibling>>, &Arc<Turns>),
         config: &Arc<Config>,
     ) -> Self {
         let title = format!("{}/{}", order.sync, cluster.name);
         let turns = Arc::clone(turns);
-        Self { title, order, cluster, syncs, turns, config: Arc::clone(config) }
+        Self { title, order, cluster, needed, syncs, turns, config: Arc::clone(config) }
     }
 
     fn name(&self) -> &str {
         &self.order.sync
     }
 
-    pub(super) fn source(&self) -> &str {
+    fn source(&self) -> &str {
         &self.order.settings.source
     }
 
-    /// Has a round begin when it is the turn of its cluster in a rollout, when that answers again, and when other syncs are
-    /// through.
+    fn slot(&self) -> &Slot {
+        &self.syncs[self.name()].slot
+    }
+
+    /// Has a round begin when its source has something new, when it is the turn of its cluster in a rollout, when that answers
+    /// again, and when other syncs are through.
     pub(super) fn nudged_by(&self, nudges: &Arc<Notify>) {
+        self.slot().nudge(nudges, self.needed);
         self.turns.add(self.name(), &self.cluster.name, nudges);
         if let Some(rollout) = &self.order.rollout {
             rollout.nudge(&self.cluster.name, Arc::clone(nudges));
         }
         if let Some(breaker) = self.order.breakers.get(&self.cluster.name) {
-            breaker.nudge(Arc::clone(nudges));
+            breaker.nudge(nudges);
         }
     }
 
     /// Runs a round in a task of its own, so that a bug in it does not end the schedule.
-    pub(super) async fn round(
-        self: Arc<Self>,
-        cause: Cause,
-        slot: Slot,
-        shared: Arc<Shared>,
-        stop: CancellationToken,
-    ) -> Outcome {
+    pub(super) async fn round(self: Arc<Self>, cause: Cause, shared: Arc<Shared>, stop: CancellationToken) -> Outcome {
         let span = info_span!("round", sync = self.title, %cause);
         let (name, metrics) = (self.title.clone(), Arc::clone(&shared.metrics));
         let (sync, cluster) = (self.name().to_owned(), self.cluster.name.clone());
-        let round = async move { self.try_round(&slot, &shared, &stop).await }.instrument(span);
+        let round = async move { self.try_round(&shared, &stop).await }.instrument(span);
         tokio::spawn(round).await.unwrap_or_else(|error| {
             error!(sync = name, %error, "the round ended in a bug");
             metrics.round(&sync, &cluster, "failed");
@@ -118,7 +120,7 @@ impl Sync {
         shared.metrics.round(self.name(), &self.cluster.name, why);
     }
 
-    async fn try_round(self: Arc<Self>, slot: &Slot, shared: &Shared, stop: &CancellationToken) -> Outcome {
+    async fn try_round(self: Arc<Self>, shared: &Shared, stop: &CancellationToken) -> Outcome {
         // The lock comes first: who holds it may be about to suspend the sync.
         let _lock = match shared.state.lock_round(self.name(), &self.cluster.name) {
             Ok(Some(lock)) => lock,
@@ -143,13 +145,13 @@ impl Sync {
                 return Outcome::Failed;
             }
         }
-        let (snapshot, trouble) = slot.get();
+        let (snapshot, trouble) = self.slot().get();
         let Some(snapshot) = snapshot else {
             warn!(sync = self.name(), source = self.source(), "no round, because the source has never been read");
             self.skipped("not-ready", shared);
             return Outcome::Failed;
         };
-        if self.may_be_behind(&snapshot, slot, shared) {
+        if self.may_be_behind(&snapshot, shared) {
             let message =
                 "no round, because another host has applied another revision, and this one has not read the source yet";
             warn!(sync = self.name(), source = self.source(), "{message}");
@@ -158,7 +160,7 @@ impl Sync {
         }
         let report = self.round_with(&snapshot, trouble, shared, stop).await;
         let outcome = self.conclude(report, shared).await;
-        if let (Some(rollout), Some(newest)) = (&self.order.rollout, slot.get().0) {
+        if let (Some(rollout), Some(newest)) = (&self.order.rollout, self.slot().get().0) {
             rollout.goes_on_after(&newest);
         }
         outcome
@@ -195,8 +197,8 @@ impl Sync {
     }
 
     /// Tells whether what is known of the source may be older than what another host has applied.
-    fn may_be_behind(&self, snapshot: &Snapshot, slot: &Slot, shared: &Shared) -> bool {
-        if !shared.hosts.is_one_of_several() || slot.is_read.load(Ordering::Relaxed) {
+    fn may_be_behind(&self, snapshot: &Snapshot, shared: &Shared) -> bool {
+        if self.slot().is_read(self.needed) {
             return false;
         }
         let last = journal::last(&shared.state, self.name(), &self.cluster.name);

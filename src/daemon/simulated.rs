@@ -32,7 +32,6 @@ use crate::webhooks::gather::Gathering;
 /// A daemon that runs.
 pub(crate) struct Running {
     shared: Arc<Shared>,
-    clusters: Clusters,
     generation: Generation,
 }
 
@@ -59,9 +58,8 @@ pub(crate) fn start(
         hosts: Hosts::default(),
         clock: Arc::clone(clock),
     });
-    let prepared = Prepared::new(config, &shared, &BTreeSet::new())?;
-    let clusters = prepared.clusters.clone();
-    Ok(Running { generation: prepared.start(&shared), clusters, shared })
+    let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);
+    Ok(Running { shared, generation })
 }
 
 impl Running {
@@ -96,8 +94,10 @@ impl Running {
         let wanted = facts_of(config, settings).into_iter();
         let wanted = wanted.map(|it| (it.name.clone(), Want::later(&renderings, &snapshot, &it))).collect();
         let selected = config.clusters_of(settings);
-        let clusters: Clusters =
-            selected.keys().map(|name| ((*name).to_owned(), Arc::clone(&self.clusters[*name]))).collect();
+        let clusters: Clusters = selected
+            .keys()
+            .map(|name| ((*name).to_owned(), Arc::clone(&self.generation.common.clusters[*name])))
+            .collect();
         let rollout = Rollout::of((name, settings), &selected, &clusters, true, &shared.state);
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
         let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
@@ -121,7 +121,10 @@ mod tests {
     use super::*;
     use crate::basics::clock::SimulatedClock;
     use crate::basics::lock::lock;
+    use crate::cluster::simulated::link::{Fault, Latency};
+    use crate::cluster::simulated::{SimulatedCluster, World};
     use crate::config::{self, environment::Environment};
+    use crate::report::ClusterState;
 
     const CONFIG: &str = "stateDir: state
 sources: {specs: {directory: {path: specs, settle: 0s}}}
@@ -129,14 +132,37 @@ clusters: {a: {directory: {path: a}}, b: {directory: {path: b}}}
 syncs: {edge: {source: specs, clusters: {names: [a, b]}, unclaimed: apply, createNamespaces: true}}
 ";
 
+    const SPEC: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: edge, namespace: shop}}";
+
+    /// Starts a daemon on an empty state, with one spec in each of some folders.
+    fn running(
+        folder: &tempfile::TempDir,
+        (text, specs): (&str, &[(&str, &str)]),
+        build: Box<Build>,
+        told: Box<Told>,
+    ) -> Running {
+        for (path, spec) in specs {
+            fs::create_dir(folder.path().join(path)).expect("a temporary folder can be written");
+            fs::write(folder.path().join(path).join("spec.yaml"), spec).expect("a temporary folder can be written");
+        }
+        let config = config::parse(&folder.path().join("gatewright.yaml"), text, &Environment::default());
+        let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::starting_at(Timestamp::UNIX_EPOCH));
+        start(config.expect("it is right"), &clock, build, told).expect("nothing stands in its way")
+    }
+
+    async fn until(mut holds: impl FnMut() -> bool) {
+        for _ in 0..600 {
+            if holds() {
+                return;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(holds(), "not within ten minutes");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_bug_in_a_round_ends_neither_the_daemon_nor_the_schedule() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::create_dir(folder.path().join("specs")).expect("a temporary folder can be written");
-        let spec = "{apiVersion: v1, kind: ConfigMap, metadata: {name: edge, namespace: shop}}";
-        fs::write(folder.path().join("specs/edge.yaml"), spec).expect("a temporary folder can be written");
-        let config = config::parse(&folder.path().join("gatewright.yaml"), CONFIG, &Environment::default());
-        let clock: Arc<dyn Clock> = Arc::new(SimulatedClock::starting_at(Timestamp::UNIX_EPOCH));
         let rounds: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
         let told = {
             let rounds = Arc::clone(&rounds);
@@ -147,19 +173,82 @@ syncs: {edge: {source: specs, clusters: {names: [a, b]}, unclaimed: apply, creat
                 }
             }
         };
-        let running = start(config.expect("it is right"), &clock, Box::new(assemble::cluster), Box::new(told));
-        let running = running.expect("nothing stands in its way");
+        let running = running(&folder, (CONFIG, &[("specs", SPEC)]), Box::new(assemble::cluster), Box::new(told));
         let of = |cluster: &str| lock(&rounds).get(cluster).copied().unwrap_or_default();
-        for _ in 0..600 {
-            if of("a") >= 3 && of("b") >= 2 {
-                break;
-            }
-            sleep(Duration::from_secs(1)).await;
-        }
-        assert!(of("a") >= 3 && of("b") >= 2, "{rounds:?}");
+        until(|| of("a") >= 3 && of("b") >= 2).await;
         let failed = r#"gatewright_rounds_total{sync="edge",cluster="a",result="failed"} 1"#;
         let page = running.shared.metrics.encode().expect("a text takes everything");
         assert!(page.contains(failed), "{page}");
+        running.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rounds_of_a_sync_that_stays_go_on_while_another_one_goes_and_comes() {
+        const TWO: &str = "stateDir: state
+sources: {red: {directory: {path: red, settle: 0s}}, blue: {directory: {path: blue, settle: 0s}}}
+clusters: {a: {kubeconfig: {path: a.yaml}}}
+syncs:
+  red: {source: red, clusters: {names: [a]}, unclaimed: apply, createNamespaces: true}
+  blue: {source: blue, clusters: {names: [a]}, unclaimed: apply, createNamespaces: true}
+";
+        let spec = |name: &str| {
+            format!(
+                "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}, namespace: shop}}, spec: {{selector: \
+                 {{matchLabels: {{app: {name}}}}}, template: {{metadata: {{labels: {{app: {name}}}}}, spec: {{containers: \
+                 [{{name: main, image: main}}]}}}}}}}}"
+            )
+        };
+        let latency =
+            |seconds: u64| Latency { median: Duration::from_secs(seconds), p99: Duration::from_secs(seconds) };
+        // What was written is healthy two minutes later, and rounds wait for it.
+        let world = World { seed: 1, latency: latency(0), ready: latency(120), errors: 0.0, bodies: Arc::default() };
+        let build: Box<Build> = Box::new(move |_, name, _, kinds, clock| {
+            Arc::new(SimulatedCluster::new(name, (&world, Fault::None, Duration::from_secs(9)), kinds, clock))
+        });
+        let ended: Arc<Mutex<Vec<(String, ClusterState)>>> = Arc::default();
+        let told = {
+            let ended = Arc::clone(&ended);
+            move |report: &Report| lock(&ended).push((report.sync.clone(), report.clusters["a"].state))
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let specs = [("red", &*spec("red")), ("blue", &*spec("blue"))];
+        let mut running = running(&folder, (TWO, &specs), build, Box::new(told));
+        let of = |sync: &str| -> Vec<ClusterState> {
+            lock(&ended).iter().filter(|(name, _)| name == sync).map(|(_, state)| *state).collect()
+        };
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!((of("red"), of("blue")), (vec![], vec![]), "both wait");
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        running.generation.change(&names(&["red"]), &running.shared).await;
+        assert_eq!((of("red"), of("blue")), (vec![], vec![ClusterState::Stopped]));
+        assert_eq!(running.generation.running(), names(&["red"]));
+        let is_counted =
+            |running: &Running| running.shared.metrics.encode().is_ok_and(|page| page.contains("sync=\"blue\""));
+        assert!(!is_counted(&running), "nobody here knows any more how it is");
+        running.generation.change(&names(&["red", "blue"]), &running.shared).await;
+        assert!(is_counted(&running));
+        until(|| of("blue").len() > 1 && !of("red").is_empty()).await;
+        assert_eq!((of("red")[0], of("blue")[1]), (ClusterState::Done, ClusterState::Done));
+        running.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_source_of_a_sync_that_comes_is_read_at_once() {
+        let config = CONFIG.replace("settle: 0s}", "settle: 0s}, poll: 1h");
+        let revisions: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let told = {
+            let revisions = Arc::clone(&revisions);
+            move |report: &Report| lock(&revisions).extend([report.revision.clone()])
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let running = running(&folder, (&config, &[("specs", SPEC)]), Box::new(assemble::cluster), Box::new(told));
+        until(|| lock(&revisions).len() == 1).await;
+        fs::write(folder.path().join("specs/other.yaml"), SPEC.replace("edge", "other")).expect("a test may");
+        let slot = &running.generation.common.syncs["edge"].slot;
+        let number = slot.ask();
+        assert!(!slot.is_read(number));
+        sleep(Duration::from_mins(1)).await;
+        assert!(slot.is_read(number) && lock(&revisions).len() == 2, "{revisions:?}");
         running.stop().await;
     }
 }

@@ -2,26 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use tokio::sync::Notify;
-use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use super::Shared;
+use super::generation::Tasks;
 use super::measure::seconds;
-use super::{Shared, Slot};
 use crate::basics::lock::lock;
 use crate::config::Config;
 use crate::desired::assemble::{self, SourceSetupError};
 use crate::schedule::timer::spread;
-use crate::source::SourceError;
 use crate::source::cache::{SourceCache, TROUBLES, Trouble};
 use crate::source::watch::{Watcher, watch};
+use crate::source::{Snapshot, SourceError};
 use crate::state::State;
 
 /// The interval at which a source is asked when its settings say nothing.
@@ -33,6 +33,78 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(15);
 /// The part of a pause by which it is longer or shorter at most.
 const JITTER: u32 = 10;
 
+/// The snapshot and the trouble of a source, as a sync sees them.
+type Seen = (Option<Arc<Snapshot>>, Option<Trouble>);
+
+/// The place where a source leaves what it has found for its syncs.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    found: Mutex<Found>,
+    /// Told when the source is to be read at once.
+    is_due: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    seen: Seen,
+    /// The number of reads that have begun.
+    begun: u64,
+    /// The number of the last one that went well; what stands here before the first is from the disk.
+    read: u64,
+    /// The rounds that begin when there is something new, each with the read that it needs.
+    rounds: Vec<(u64, Weak<Notify>)>,
+}
+
+impl Slot {
+    /// Has the source be read for a sync that comes, and returns the number of that read. One that is under way may have
+    /// seen what was there before.
+    pub(super) fn ask(&self) -> u64 {
+        let begun = lock(&self.found).begun;
+        // The first one comes by itself.
+        if begun > 0 {
+            self.is_due.notify_one();
+        }
+        begun + 1
+    }
+
+    /// Has a round begin when there is something new, and after the read that it needs, if that has something new or not.
+    pub(super) fn nudge(&self, round: &Arc<Notify>, needed: u64) {
+        let rounds = &mut lock(&self.found).rounds;
+        rounds.retain(|(_, round)| round.strong_count() > 0);
+        rounds.push((needed, Arc::downgrade(round)));
+    }
+
+    /// Tells whether a read, or a later one, went well.
+    pub(super) fn is_read(&self, needed: u64) -> bool {
+        lock(&self.found).read >= needed
+    }
+
+    /// Returns what was found last.
+    pub(super) fn get(&self) -> Seen {
+        lock(&self.found).seen.clone()
+    }
+
+    /// Begins a read, and returns its number.
+    fn begin(&self) -> u64 {
+        let found = &mut lock(&self.found);
+        found.begun += 1;
+        found.begun
+    }
+
+    fn put(&self, cache: &SourceCache) {
+        lock(&self.found).seen = (cache.snapshot(), cache.trouble().cloned());
+    }
+
+    /// Notes that a read went well, and has those rounds begin that it is for.
+    fn succeeded(&self, number: u64, is_new: bool) {
+        let found = &mut *lock(&self.found);
+        let before = std::mem::replace(&mut found.read, number);
+        let is_for = |needed: u64| is_new || (before < needed && needed <= number);
+        let rounds = found.rounds.iter().filter(|(needed, _)| is_for(*needed));
+        rounds.filter_map(|(_, round)| round.upgrade()).for_each(|round| round.notify_one());
+    }
+}
+
 /// The sources of a generation.
 pub(super) struct SourceCaches {
     caches: BTreeMap<String, Polled>,
@@ -41,7 +113,7 @@ pub(super) struct SourceCaches {
 struct Polled {
     cache: SourceCache,
     identity: String,
-    slot: Slot,
+    slot: Arc<Slot>,
     poll: Duration,
     folder: Option<PathBuf>,
 }
@@ -58,7 +130,7 @@ impl SourceCaches {
                 shared.troubles.of(name),
                 &shared.state,
             );
-            let slot = Slot::default();
+            let slot = Arc::<Slot>::default();
             slot.put(&cache);
             let poll = settings.poll.map_or(POLL, |period| period.0);
             let folder = settings.directory.as_ref().map(|directory| directory.path.clone());
@@ -68,61 +140,52 @@ impl SourceCaches {
     }
 
     /// Returns where the syncs of a source find what it has found.
-    pub(super) fn slot(&self, source: &str) -> Slot {
-        self.caches.get(source).map(|polled| polled.slot.clone()).unwrap_or_default()
+    pub(super) fn slot(&self, source: &str) -> Arc<Slot> {
+        self.caches.get(source).map(|polled| Arc::clone(&polled.slot)).unwrap_or_default()
     }
 
-    pub(super) fn start(
-        self,
-        nudges: &BTreeMap<String, Vec<Arc<Notify>>>,
-        shared: &Arc<Shared>,
-        stop: &CancellationToken,
-        tasks: &mut JoinSet<()>,
-    ) {
+    pub(super) fn start(self, shared: &Arc<Shared>, tasks: &mut Tasks) {
         shared.troubles.keep_only(|name| self.caches.contains_key(name), &shared.state);
         for (name, polled) in self.caches {
-            let nudges = nudges.get(&name).cloned().unwrap_or_default();
-            let (shared, stop) = (Arc::clone(shared), stop.clone());
-            tasks.spawn(async move { polled.run(&name, &nudges, &shared, &stop).await });
+            let (shared, stop) = (Arc::clone(shared), tasks.stop.clone());
+            tasks.running.spawn(async move { polled.run(&name, &shared, &stop).await });
         }
     }
 }
 
 impl Polled {
-    async fn run(mut self, name: &str, nudges: &[Arc<Notify>], shared: &Shared, stop: &CancellationToken) {
+    async fn run(mut self, name: &str, shared: &Shared, stop: &CancellationToken) {
         let pulse = shared.progress.watch(&format!("source {name}"));
-        let changed = Arc::new(Notify::new());
         // It is dropped with the watch in it. A file system that hangs keeps nobody else waiting.
         let folder = self.folder.clone().filter(|_| shared.is_watching);
-        let _watching = folder.map(|folder| watching(name.to_owned(), folder, Arc::clone(&changed)));
+        let _watching = folder.map(|folder| watching(name.to_owned(), folder, Arc::clone(&self.slot)));
         // An outage that outlives a restart goes on.
         let since = self.cache.trouble().map_or_else(|| shared.clock.now(), |trouble| trouble.since);
         shared.metrics.source_watched(name, seconds(since));
         let (mut failures, mut polls): (u32, u64) = (0, 0);
         while !stop.is_cancelled() {
             pulse.touch();
+            let number = self.slot.begin();
             let result = tokio::select! {
                 // A repository that takes minutes to fetch is no standstill: the source itself has a deadline.
                 result = pulse.during(self.cache.poll(shared.clock.now(), &self.identity, &shared.state)) => result,
                 () = stop.cancelled() => return,
             };
             failures = if result.is_ok() { 0 } else { failures.saturating_add(1) };
-            self.tell(name, result, nudges, shared);
+            self.tell(name, (number, result), shared);
             let pause = pause(self.poll, failures, (name, polls));
             polls += 1;
             tokio::select! {
-                _ = pulse.during(timeout(pause, changed.notified())) => {}
+                _ = pulse.during(timeout(pause, self.slot.is_due.notified())) => {}
                 () = stop.cancelled() => return,
             }
         }
     }
 
-    fn tell(&self, name: &str, result: Result<bool, SourceError>, nudges: &[Arc<Notify>], shared: &Shared) {
+    fn tell(&self, name: &str, (number, result): (u64, Result<bool, SourceError>), shared: &Shared) {
         self.slot.put(&self.cache);
         match result {
             Ok(is_new) => {
-                // Rounds of several hosts may have waited for it, whether it is new here or not.
-                let is_first = !self.slot.is_read.swap(true, Ordering::Relaxed) && shared.hosts.is_one_of_several();
                 shared.metrics.polled(name, if is_new { "new" } else { "unchanged" });
                 shared.metrics.source_succeeded(name, seconds(shared.clock.now()));
                 shared.troubles.record(name, None, &shared.state);
@@ -130,12 +193,7 @@ impl Polled {
                     let revision = self.cache.snapshot().map(|snapshot| snapshot.revision.clone()).unwrap_or_default();
                     info!(source = name, revision, "new revision");
                 }
-                if is_new || is_first {
-                    // Every sync of the source is told.
-                    for sync in nudges {
-                        sync.notify_one();
-                    }
-                }
+                self.slot.succeeded(number, is_new);
             }
             Err(error) => {
                 shared.metrics.polled(name, "failed");
@@ -193,9 +251,9 @@ impl Troubles {
 }
 
 /// A watch only makes things faster: without it the folder is polled all the same.
-fn watching(name: String, folder: PathBuf, changed: Arc<Notify>) -> JoinHandle<Option<Watcher>> {
+fn watching(name: String, folder: PathBuf, slot: Arc<Slot>) -> JoinHandle<Option<Watcher>> {
     spawn_blocking(move || {
-        let watcher = watch(&folder, move || changed.notify_one());
+        let watcher = watch(&folder, move || slot.is_due.notify_one());
         watcher
             .map_err(|error| warn!(source = name, error = %Chain(&error), "cannot watch the directory; it is polled"))
             .ok()
@@ -204,7 +262,41 @@ fn watching(name: String, folder: PathBuf, changed: Arc<Notify>) -> JoinHandle<O
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
+
     use super::*;
+
+    #[test]
+    fn a_sync_that_comes_needs_a_read_that_has_begun_since_and_disturbs_nobody() {
+        let slot = Slot::default();
+        let sync = |needed: u64| {
+            let round = Arc::new(Notify::new());
+            slot.nudge(&round, needed);
+            round
+        };
+        let is_nudged = |round: &Notify| round.notified().now_or_never().is_some();
+        let (alone, first) = (sync(0), slot.ask());
+        let there = sync(first);
+        assert!(slot.is_read(0) && !slot.is_read(first));
+        assert!(!is_nudged(&slot.is_due), "the first read comes by itself");
+        let number = slot.begin();
+        let second = slot.ask();
+        let comes = sync(second);
+        slot.succeeded(number, false);
+        assert!(slot.is_read(first) && !slot.is_read(second), "it may have seen what was there before");
+        assert!(is_nudged(&there) && !is_nudged(&comes) && !is_nudged(&alone));
+        assert!(is_nudged(&slot.is_due), "another one follows at once");
+        slot.begin();
+        // It has failed.
+        assert!(!slot.is_read(second));
+        slot.succeeded(slot.begin(), false);
+        assert!(slot.is_read(second) && is_nudged(&comes) && !is_nudged(&there) && !is_nudged(&alone));
+        drop(comes);
+        slot.succeeded(slot.begin(), true);
+        assert!(is_nudged(&there) && is_nudged(&alone), "what is new is for all");
+        let _last = sync(0);
+        assert_eq!(lock(&slot.found).rounds.len(), 3, "who has gone is forgotten");
+    }
 
     #[test]
     fn polls_of_many_sources_do_not_stay_together() {

@@ -5,7 +5,7 @@
 //! else, or for nothing, is left alone.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use gatewright_engine::plan::guard::Guard;
 use jiff::Timestamp;
@@ -16,11 +16,11 @@ use crate::history::journal;
 use crate::reconcile::depends::Dependencies;
 use crate::state::State;
 
-/// The rounds of all syncs on all clusters, and who waits for whom.
+/// The rounds that run here, by sync and cluster, and who waits for whom.
 #[derive(Default)]
 pub(super) struct Turns {
     dependencies: Arc<Dependencies>,
-    nudges: Mutex<BTreeMap<(String, String), Arc<Notify>>>,
+    nudges: Mutex<BTreeMap<(String, String), Weak<Notify>>>,
 }
 
 impl Turns {
@@ -31,7 +31,7 @@ impl Turns {
 
     /// Adds the means to have the rounds of a sync on a cluster begun again.
     pub(super) fn add(&self, sync: &str, cluster: &str, nudge: &Arc<Notify>) {
-        lock(&self.nudges).insert((sync.to_owned(), cluster.to_owned()), Arc::clone(nudge));
+        lock(&self.nudges).insert((sync.to_owned(), cluster.to_owned()), Arc::downgrade(nudge));
     }
 
     /// Has those rounds begun that have waited for nothing else than the one that is over; `revision` says which one a sync
@@ -47,6 +47,7 @@ impl Turns {
             return;
         }
         for ((sync, cluster), nudge) in lock(&self.nudges).iter() {
+            let Some(nudge) = nudge.upgrade() else { continue };
             let of = (sync.as_str(), cluster.as_str());
             if (of == over || self.dependencies.is_before(over, of))
                 && waits(state, of)

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -40,8 +40,8 @@ pub struct Breaker {
     state: Mutex<Option<Open>>,
     /// Told when it opens.
     opened: Notify,
-    /// Told when it closes: each begins a round.
-    nudges: Mutex<Vec<Arc<Notify>>>,
+    /// Told when it closes: each begins a round, as long as somebody has rounds there.
+    nudges: Mutex<Vec<Weak<Notify>>>,
     /// Whether a task probes the cluster.
     is_probed: AtomicBool,
 }
@@ -72,8 +72,10 @@ impl Breaker {
     }
 
     /// Has a round begin when the cluster is back.
-    pub(crate) fn nudge(&self, round: Arc<Notify>) {
-        lock(&self.nudges).push(round);
+    pub(crate) fn nudge(&self, round: &Arc<Notify>) {
+        let mut nudges = lock(&self.nudges);
+        nudges.retain(|round| round.strong_count() > 0);
+        nudges.push(Arc::downgrade(round));
     }
 
     /// Returns the report of a round that does not begin, because the cluster did not answer a short time ago.
@@ -143,7 +145,7 @@ impl Breaker {
     fn close(&self) {
         let was_open = lock(&self.state).take().is_some();
         if was_open {
-            lock(&self.nudges).iter().for_each(|round| round.notify_one());
+            lock(&self.nudges).iter().filter_map(Weak::upgrade).for_each(|round| round.notify_one());
         }
     }
 

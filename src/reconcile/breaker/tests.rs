@@ -100,7 +100,7 @@ fn whoever_waits_for_the_cluster_begins_when_it_answers() {
 
     let (_, breaker) = breaker();
     let round = Arc::new(Notify::new());
-    breaker.nudge(Arc::clone(&round));
+    breaker.nudge(&round);
     breaker.note(&mut ended(ClusterState::Done));
     assert!(round.notified().now_or_never().is_none(), "it was never away");
     breaker.note(&mut unreachable("no answer"));
