@@ -95,6 +95,13 @@ impl Others {
         }
     }
 
+    /// Gives back those syncs whose rounds are over.
+    pub(super) fn give_back(&self, runtime: &Runtime, is_over: impl Fn(&str) -> bool) {
+        if let Self::Met { command, .. } = self {
+            runtime.block_on(command.give_back(is_over));
+        }
+    }
+
     /// Gives everything back.
     pub(super) fn part(&self, runtime: &Runtime) {
         if let Self::Met { command, .. } = self {

@@ -78,8 +78,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         all.extend(orders(&session, unit, &ready.rounds)?);
     }
     let mut codes = ready.codes;
-    for order in &all {
+    for (index, order) in all.iter().enumerate() {
         codes.push(release(context, args, &session, (order, &packs))?);
+        session.give_back(all[index + 1..].iter().map(|left| left.prepared.order.sync.as_str()));
     }
     session.send();
     Ok(worst(codes))

@@ -5,6 +5,7 @@ mod prepare;
 pub(super) mod question;
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -262,6 +263,14 @@ impl<'a> Session<'a> {
         let hint = "have the daemons of all hosts read the config file with the new name; the one that looks after the sync \
                     goes on with it";
         Err(Failure { code: EXIT_FAILED, message, hint: Some(hint.to_owned()) })
+    }
+
+    /// Gives the syncs back that are not needed any more: these are to have rounds, and wait for those that they depend on.
+    pub(super) fn give_back<'b>(&self, left: impl Iterator<Item = &'b str>) {
+        let dependencies = self.dependencies();
+        let needed: BTreeSet<&str> =
+            left.flat_map(|sync| dependencies.first_of(sync).into_iter().chain([sync])).collect();
+        self.others.give_back(self.runtime(), |sync| !needed.contains(sync));
     }
 
     /// Returns a cluster of the config file as what changes something for a sync has it.

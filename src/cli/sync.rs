@@ -8,6 +8,7 @@ use super::suspend::hold;
 use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, worst};
 use crate::config::settings;
+use crate::history::archive::Archive;
 use crate::reconcile::model::Order;
 use crate::report::{Mode, Report, text};
 use crate::state::suspension;
@@ -131,29 +132,40 @@ pub(super) fn carry_out(
     code: Code,
 ) -> Result<u8, Failure> {
     let archive = session.archive()?;
-    let mut codes = ready.codes;
-    for mut prepared in ready.rounds {
-        if let Some(code) = rests(args, session, &mut prepared) {
-            codes.push(code);
-            continue;
-        }
-        prepared.order.keep_in(Arc::clone(&archive));
-        args.tell(&mut prepared.order);
-        let name = prepared.order.sync.clone();
-        // Somebody may have suspended it while the question was open.
-        let still = || if args.even_if_suspended { Ok(()) } else { suspended(session, &name).map_or(Ok(()), Err) };
-        match round(context, &args.how, session, &mut prepared, (|| Ok(()), still)) {
-            Ok(Some(report)) => codes.push(code(&report)),
-            Ok(None) => codes.push(EXIT_FAILED),
-            Err(failure) => codes.push(failure.tell()),
-        }
+    let (mut codes, mut rounds) = (ready.codes, ready.rounds.into_iter());
+    while let Some(prepared) = rounds.next() {
+        codes.push(by_hand(context, args, session, (prepared, &archive), code));
         if session.is_stopped() {
             codes.push(EXIT_FAILED);
             break;
         }
+        session.give_back(rounds.as_slice().iter().map(|left| left.order.sync.as_str()));
     }
     session.send();
     Ok(worst(codes))
+}
+
+/// Runs one round unless its sync is suspended, and returns its exit code.
+fn by_hand(
+    context: &Context,
+    args: &Manner,
+    session: &Session<'_>,
+    (mut prepared, archive): (Prepared, &Arc<Archive>),
+    code: Code,
+) -> u8 {
+    if let Some(code) = rests(args, session, &mut prepared) {
+        return code;
+    }
+    prepared.order.keep_in(Arc::clone(archive));
+    args.tell(&mut prepared.order);
+    let name = prepared.order.sync.clone();
+    // Somebody may have suspended it while the question was open.
+    let still = || if args.even_if_suspended { Ok(()) } else { suspended(session, &name).map_or(Ok(()), Err) };
+    match round(context, &args.how, session, &mut prepared, (|| Ok(()), still)) {
+        Ok(Some(report)) => code(&report),
+        Ok(None) => EXIT_FAILED,
+        Err(failure) => failure.tell(),
+    }
 }
 
 /// Runs a round of something else than what the source says, keeps what it changes, and suspends its sync. Returns nothing

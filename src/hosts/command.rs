@@ -1,11 +1,12 @@
-//! A command at work among hosts: it takes the syncs that it is about from whoever looks after them, and gives them back.
+//! A command at work among hosts: it takes the syncs that it is about from whoever looks after them, and gives each back as
+//! soon as it needs it no more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use tokio::sync::Mutex;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::fence::{Fence, Held};
 use super::membership::{Membership, Renewal};
@@ -95,6 +96,30 @@ impl Command {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
+    }
+
+    /// Gives back those syncs whose rounds are over, once the others know what this command has written for them. What
+    /// cannot be given back now is at the end, which tells why it cannot.
+    pub(crate) async fn give_back(&self, is_over: impl Fn(&str) -> bool) {
+        for sync in self.held.syncs().into_iter().filter(|sync| is_over(sync)) {
+            if let Err(error) = self.shared.flush_for(&sync, |sync| self.held.holds(sync)).await {
+                debug!(sync, error = %Chain(&error), "the sync is not given back before the end");
+            } else if let Err(error) = self.give(&sync).await {
+                debug!(sync, error = %Chain(&error), "the sync is not given back before the end");
+            }
+        }
+    }
+
+    async fn give(&self, sync: &str) -> Result<(), ClusterError> {
+        let mut membership = self.membership.lock().await;
+        // Somebody may have asked for it since the last look, or at this moment.
+        loop {
+            membership.look().await?;
+            let is_ours = membership.view.is_held_by(sync, membership.identity());
+            if !is_ours || membership.give(sync, "").await? {
+                return Ok(());
+            }
+        }
     }
 
     /// Renews its Lease, once there is one, until this is dropped.

@@ -112,6 +112,44 @@ fn a_command_gets_what_it_asks_for_and_gives_it_back() {
 }
 
 #[test]
+fn a_command_gives_each_sync_back_when_its_rounds_are_over() {
+    simulate(async {
+        let mut world = World::new(11, 2);
+        (0..2).for_each(|index| world.start(index));
+        world.pass(LEASE * 4).await;
+        let state = State::open(world.folder.path().join("by-hand")).noting();
+        state.write("installation", b"00000000000000000000000000000000").expect("it can be written");
+        let terms = world.terms("laptop", &Arc::default());
+        let command = Command::new(Membership::new(terms, Kind::Command, None), world.store(&state));
+        let work = async {
+            for sync in ["sync-1", "sync-2"] {
+                command.hold(sync, |_| ()).await.expect("it is given");
+            }
+            let file = "rollouts/sync-1.json";
+            state.write(file, b"{}").expect("it can be written");
+            command.give_back(|sync| sync == "sync-1").await;
+            command.fence("sync-1").pass("change something").await.expect_err("it has given it back");
+            world.pass(LEASE).await;
+            let [host] = world.holders("sync-1")[..] else { return false };
+            let host = world.hosts.iter().find(|it| it.name == host).expect("it is there");
+            assert!(host.state.path(file).exists(), "it knows what the command has written");
+            assert_eq!(world.holders("sync-2"), Vec::<&str>::new());
+            command.fence("sync-2").pass("change something").await.expect("it holds this one");
+            true
+        };
+        let is_back = tokio::select! {
+            is_back = work => is_back,
+            () = command.keep() => false,
+        };
+        assert!(is_back, "one host has it again");
+        command.hold("sync-1", |_| ()).await.expect("it can be had again");
+        command.leave().await;
+        world.pass(LEASE).await;
+        assert_eq!([world.holders("sync-1").len(), world.holders("sync-2").len()], [1, 1]);
+    });
+}
+
+#[test]
 fn a_host_that_has_lost_the_store_gives_its_syncs_to_those_who_reach_it() {
     simulate(async {
         let mut world = World::new(3, 2);

@@ -88,12 +88,17 @@ impl Dependencies {
 
     /// Returns how many syncs one depends on, and they on: whoever is waited for has a smaller number.
     pub(crate) fn depth(&self, sync: &str) -> usize {
+        self.first_of(sync).len()
+    }
+
+    /// Returns the syncs that one depends on, and they on.
+    pub(crate) fn first_of<'a>(&'a self, sync: &'a str) -> BTreeSet<&'a str> {
         let (mut all, mut next) = (BTreeSet::new(), vec![sync]);
         while let Some(name) = next.pop() {
             let first = self.0.get(name).into_iter().flat_map(|node| &node.first);
             next.extend(first.map(|(name, _)| name.as_str()).filter(|name| all.insert(*name)));
         }
-        all.len()
+        all
     }
 
     /// Tells whether a sync on a cluster waits for another one there.
