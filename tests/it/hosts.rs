@@ -1,6 +1,7 @@
 //! Three daemons that share a fleet, with Leases on a real API server, whose audit log says who has changed what.
 
 mod losses;
+mod share;
 
 use std::thread;
 use std::time::{Duration, Instant};
