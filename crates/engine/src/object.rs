@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,8 +18,16 @@ use serde_json::Value;
 ///
 /// It is shared by whoever has a clone of it: plans, reports and what is known of a cluster name the same objects many
 /// times, and a fleet has a hundred thousand of them.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct ObjectId(Arc<Parts>);
+#[derive(Clone)]
+pub struct ObjectId(Arc<Shared>);
+
+/// An identity with the text by which it is compared: rounds look up thousands of them in each other's maps, and one
+/// comparison of what lies in one place takes a fraction of four of what lies in four.
+struct Shared {
+    /// The parts one after the other, each but the last with a NUL behind it: it sorts as they do one by one.
+    key: Box<[u8]>,
+    parts: Parts,
+}
 
 /// The parts of an identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,7 +81,16 @@ impl ObjectId {
 
 impl From<Parts> for ObjectId {
     fn from(parts: Parts) -> Self {
-        Self(Arc::new(parts))
+        let Parts { group, kind, namespace, name } = &parts;
+        let key = [group.as_bytes(), kind.as_bytes(), namespace.as_bytes(), name.as_bytes()].join(&0);
+        Self(Arc::new(Shared { key: key.into_boxed_slice(), parts }))
+    }
+}
+
+impl Shared {
+    /// Returns the lengths that tell where each part begins: a part may hold a NUL itself, where nobody has checked it.
+    fn lengths(&self) -> [usize; 3] {
+        [&self.parts.group, &self.parts.kind, &self.parts.namespace].map(String::len)
     }
 }
 
@@ -80,13 +98,29 @@ impl Deref for ObjectId {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.0.parts
+    }
+}
+
+impl PartialEq for ObjectId {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = || self.0.key == other.0.key && self.0.lengths() == other.0.lengths();
+        Arc::ptr_eq(&self.0, &other.0) || is_same()
+    }
+}
+
+impl Eq for ObjectId {}
+
+impl Hash for ObjectId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
     }
 }
 
 impl Ord for ObjectId {
     fn cmp(&self, other: &Self) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+        let by_key = || self.0.key.cmp(&other.0.key).then_with(|| self.0.lengths().cmp(&other.0.lengths()));
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { by_key() }
     }
 }
 
@@ -98,13 +132,13 @@ impl PartialOrd for ObjectId {
 
 impl fmt::Debug for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.parts.fmt(f)
     }
 }
 
 impl Serialize for ObjectId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        self.0.parts.serialize(serializer)
     }
 }
 
@@ -330,6 +364,24 @@ pub fn metadata<'a>(body: &'a Value, field: &str, key: &str) -> Option<&'a str> 
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn identities_are_one_only_where_all_parts_are_and_sort_as_their_parts_do() {
+        let texts = ["", "a", "b", "a\0", "a\0b", "\0"];
+        let mut all = Vec::new();
+        for one in texts {
+            for other in texts {
+                all.extend(texts.map(|text| ObjectId::new(one, other, "x", text)));
+                all.extend(texts.map(|text| ObjectId::new("x", one, other, text)));
+            }
+        }
+        for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+            assert_eq!(one == other, **one == **other, "{one:?} {other:?}");
+            assert_eq!(one.cmp(other) == Ordering::Equal, one == other, "{one:?} {other:?}");
+            let is_plain = ![one, other].iter().any(|id| id.key().contains('\0'));
+            assert!(!is_plain || one.cmp(other) == (**one).cmp(other), "{one:?} {other:?}");
+        }
+    }
 
     #[test]
     fn a_key_reads_back() {
