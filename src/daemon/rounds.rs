@@ -152,8 +152,7 @@ impl Sync {
             return Outcome::Failed;
         };
         if self.may_be_behind(&snapshot, shared) {
-            let message =
-                "no round, because another host has applied another revision, and this one has not read the source yet";
+            let message = "no round, because another host has applied another revision, and this one has not read the source since then";
             warn!(sync = self.name(), source = self.source(), "{message}");
             self.skipped("not-ready", shared);
             return Outcome::Failed;

@@ -16,6 +16,9 @@ use crate::shared::{Shared, SharedError};
 /// The interval between two looks whether a sync is free.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// Tries to give a sync back before the end. The Lease of the command is not renewed meanwhile.
+const GIVES: usize = 5;
+
 /// A command among hosts.
 pub(crate) struct Command {
     membership: Mutex<Membership>,
@@ -102,10 +105,12 @@ impl Command {
     /// cannot be given back now is at the end, which tells why it cannot.
     pub(crate) async fn give_back(&self, is_over: impl Fn(&str) -> bool) {
         for sync in self.held.syncs().into_iter().filter(|sync| is_over(sync)) {
-            if let Err(error) = self.shared.flush_for(&sync, |sync| self.held.holds(sync)).await {
-                debug!(sync, error = %Chain(&error), "the sync is not given back before the end");
-            } else if let Err(error) = self.give(&sync).await {
-                debug!(sync, error = %Chain(&error), "the sync is not given back before the end");
+            let failed = match self.shared.flush_for(&sync, |sync| self.held.holds(sync)).await {
+                Ok(()) => self.give(&sync).await.err().map(|error| Chain(&error).to_string()),
+                Err(error) => Some(Chain(&error).to_string()),
+            };
+            if let Some(error) = failed {
+                debug!(sync, error, "the sync is not given back before the end");
             }
         }
     }
@@ -113,13 +118,14 @@ impl Command {
     async fn give(&self, sync: &str) -> Result<(), ClusterError> {
         let mut membership = self.membership.lock().await;
         // Somebody may have asked for it since the last look, or at this moment.
-        loop {
+        for _ in 0..GIVES {
             membership.look().await?;
             let is_ours = membership.view.is_held_by(sync, membership.identity());
             if !is_ours || membership.give(sync, "").await? {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// Renews its Lease, once there is one, until this is dropped.

@@ -87,16 +87,22 @@ fn a_host_that_comes_gets_its_share_and_one_that_is_started_again_does_not_wait(
     });
 }
 
+/// Returns a command at work beside the hosts, with its state.
+fn command(world: &mut World) -> (State, Command) {
+    let state = State::open(world.folder.path().join("by-hand")).noting();
+    state.write("installation", b"00000000000000000000000000000000").expect("it can be written");
+    let terms = world.terms("laptop", &Arc::default());
+    let command = Command::new(Membership::new(terms, Kind::Command, None), world.store(&state));
+    (state, command)
+}
+
 #[test]
 fn a_command_gets_what_it_asks_for_and_gives_it_back() {
     simulate(async {
         let mut world = World::new(9, 2);
         (0..2).for_each(|index| world.start(index));
         world.pass(LEASE * 4).await;
-        let state = State::open(world.folder.path().join("by-hand")).noting();
-        state.write("installation", b"00000000000000000000000000000000").expect("it can be written");
-        let terms = world.terms("laptop", &Arc::default());
-        let command = Command::new(Membership::new(terms, Kind::Command, None), world.store(&state));
+        let (_, command) = command(&mut world);
         let mut told = String::new();
         let held = command.hold("sync-1", |host| host.clone_into(&mut told)).await;
         held.expect("it is given");
@@ -117,10 +123,7 @@ fn a_command_gives_each_sync_back_when_its_rounds_are_over() {
         let mut world = World::new(11, 2);
         (0..2).for_each(|index| world.start(index));
         world.pass(LEASE * 4).await;
-        let state = State::open(world.folder.path().join("by-hand")).noting();
-        state.write("installation", b"00000000000000000000000000000000").expect("it can be written");
-        let terms = world.terms("laptop", &Arc::default());
-        let command = Command::new(Membership::new(terms, Kind::Command, None), world.store(&state));
+        let (state, command) = command(&mut world);
         let work = async {
             for sync in ["sync-1", "sync-2"] {
                 command.hold(sync, |_| ()).await.expect("it is given");

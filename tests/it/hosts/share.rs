@@ -17,19 +17,21 @@ fn become_healthy(fleet: &Fleet, sync: &str) {
     }
 }
 
-/// Has rounds of a sync by a host wait until what they have changed is healthy.
-fn waits_for_health(fleet: &Fleet, host: usize, sync: &str) {
-    let start = format!("{sync}: {{source: {sync}, clusters: {{names: [target]}}, createNamespaces: true, wait: ");
-    let (from, to) = (format!("{start}{{enabled: false}}"), format!("{start}{{timeout: 5m}}"));
-    fleet.hosts[host].desk.replace("gatewright.yaml", &from, &to);
+/// Starts the first of two hosts, which applies everything; rounds of `red` by one of them wait until what they have changed is
+/// healthy.
+fn at_work(waiting: usize) -> Fleet {
+    let mut fleet = Fleet::new(&["host-a", "host-b"]);
+    let red = "red: {source: red, clusters: {names: [target]}, createNamespaces: true, wait: ";
+    let (from, to) = (format!("{red}{{enabled: false}}"), format!("{red}{{timeout: 5m}}"));
+    fleet.hosts[waiting].desk.replace("gatewright.yaml", &from, &to);
+    fleet.hosts[0].start();
+    fleet.until("all is applied", || SYNCS.iter().all(|sync| fleet.port(sync) == "8080"));
+    fleet
 }
 
 #[test]
 fn a_round_that_is_under_way_is_not_cut_when_another_sync_of_its_host_goes_and_comes() {
-    let mut fleet = Fleet::new(&["host-a", "host-b"]);
-    waits_for_health(&fleet, 0, "red");
-    fleet.hosts[0].start();
-    fleet.until("all is applied", || SYNCS.iter().all(|sync| fleet.port(sync) == "8080"));
+    let fleet = at_work(0);
     let rounds = |labels: &[&str]| {
         let daemon = fleet.hosts[0].daemon.as_ref().expect("it runs");
         daemon.metric("gatewright_rounds_total", &[&["sync=\"red\""], labels].concat())
@@ -51,10 +53,7 @@ fn a_round_that_is_under_way_is_not_cut_when_another_sync_of_its_host_goes_and_c
 
 #[test]
 fn a_command_over_several_syncs_gives_each_back_when_its_round_is_over() {
-    let mut fleet = Fleet::new(&["host-a", "host-b"]);
-    waits_for_health(&fleet, 1, "red");
-    fleet.hosts[0].start();
-    fleet.until("all is applied", || SYNCS.iter().all(|sync| fleet.port(sync) == "8080"));
+    let mut fleet = at_work(1);
     // The command alone knows another revision, so that it can be seen whose rounds there are.
     fleet.hosts[0].is_blind = true;
     for sync in SYNCS {
