@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use futures::StreamExt;
 use futures::stream;
 use gatewright::config::packs::{build, folders};
-use gatewright_engine::admission::Definitions;
+use gatewright_engine::admission::{Definition, Definitions};
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::Scope;
 use gatewright_engine::tree::Tree;
@@ -24,16 +24,21 @@ use mutation::{Mutator, seed};
 /// The documents that are tried.
 const DOCUMENTS: usize = 5_000;
 
-/// Valid documents of kinds that are defined; mutations begin with them.
-const VALID: &str = include_str!("admission/valid.yaml");
+/// Valid documents of kinds that are defined; mutations begin with them. Those of products are in a file of their own.
+const VALID: [&str; 2] = [include_str!("admission/valid.yaml"), include_str!("admission/products.yaml")];
 
-/// All packs, and the definitions that are built in.
+/// All packs, with the definitions that are built in as a folder of them: those of products count as those in force.
 fn packs() -> &'static Packs {
     static PACKS: OnceLock<Packs> = OnceLock::new();
     PACKS.get_or_init(|| {
         let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
-        build(None, &folders).expect("they load")
+        let definitions = published::all().into_iter().map(|it| Definition::new(&it).expect("it is one"));
+        build(None, &folders).expect("they load").with_definitions(definitions.collect())
     })
+}
+
+fn valid() -> Vec<Value> {
+    VALID.iter().flat_map(|text| yaml::parse_values(text).expect("it is YAML")).collect()
 }
 
 /// Returns what is said of a document.
@@ -57,7 +62,7 @@ fn every_definition_that_is_built_in_can_be_used() {
 
 #[test]
 fn what_is_valid_is_taken() {
-    for document in yaml::parse_values(VALID).expect("it is YAML") {
+    for document in valid() {
         assert_eq!(said(&document), [""; 0], "{document}");
     }
 }
@@ -69,7 +74,7 @@ async fn what_an_api_server_refuses_is_refused_before() {
     published::install(&server);
     let namespace = unique("admission");
     server.kubectl_ok(&["create", "namespace", &namespace]);
-    let valid = yaml::parse_values(VALID).expect("it is YAML");
+    let valid = valid();
     let mut mutator = Mutator::new(seed());
     let documents: Vec<Value> = (0..DOCUMENTS).map(|index| mutator.mutated(&valid[index % valid.len()])).collect();
     let judge = &published::Judge::new(&server, &namespace);

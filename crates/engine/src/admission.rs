@@ -16,7 +16,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::check::{self, Mistake};
+use crate::problem::{Place, Problem};
+use crate::schema::Schema;
 use crate::spec::Document;
+use definition::Version;
 pub use definition::{Definition, DefinitionError};
 
 /// The definitions of kinds.
@@ -51,8 +54,23 @@ impl Definitions {
 
     /// Returns what an API server would refuse of a document, as far as the definition of its kind is known.
     pub(crate) fn mistakes(&self, document: &Document) -> Vec<Mistake> {
-        let definition = self.of(&document.id.group, &document.id.kind);
+        let definition = self.of(&document.id.group, &document.id.kind).filter(|it| it.release.is_none());
         definition.map(|definition| definition.check(document, None)).unwrap_or_default()
+    }
+
+    /// Returns what a server with the release that is known here would refuse of a document of a product: warnings, because
+    /// another release may take it. `are_names_known`: somebody else has looked at the names of its fields.
+    pub(crate) fn doubts(&self, document: &Document, are_names_known: bool) -> Vec<Problem> {
+        let definition = self.of(&document.id.group, &document.id.kind);
+        let Some((definition, release)) = definition.and_then(|it| Some((it, it.release?))) else { return Vec::new() };
+        let Some(version) = definition.version(&document.gvk.version) else { return Vec::new() };
+        let shape = if are_names_known { version.open() } else { &version.shape };
+        let doubt = |Mistake { position, message, hint }: Mistake| {
+            let message = format!("{message}, by the definition of {release}");
+            let hint = hint.unwrap_or_else(|| "with another release, name its definitions in crdFolders".to_owned());
+            Problem::warning(Place::at(&document.file, position), message).about(document.id.clone()).hint(hint)
+        };
+        version.check(document, None, shape).into_iter().map(doubt).collect()
     }
 
     /// Returns all of them, in the order of their groups and kinds.
@@ -73,17 +91,24 @@ impl Definition {
     /// Returns what an API server would refuse of a document of this kind, in the order of the file. A version that the
     /// definition does not have is not judged; rules about changes are, where it is known what is there `before`.
     pub fn check(&self, document: &Document, before: Option<&Value>) -> Vec<Mistake> {
-        let Some(version) = self.version(&document.gvk.version) else { return Vec::new() };
-        let mut mistakes = check::check(&document.root, &version.shape);
+        let version = self.version(&document.gvk.version);
+        version.map(|version| version.check(document, before, &version.shape)).unwrap_or_default()
+    }
+}
+
+impl Version {
+    /// Returns what a server would refuse, where types and bounds are those of a shape.
+    fn check(&self, document: &Document, before: Option<&Value>, shape: &Schema) -> Vec<Mistake> {
+        let mut mistakes = check::check(&document.root, shape);
         if !mistakes.is_empty() {
             return mistakes;
         }
-        let value = version.filled(&without_nulls(document.root.to_value()));
-        mistakes = alternatives::check(&document.root, &value, version);
-        mistakes.extend(keys::check(&document.root, &value, &version.schema));
+        let value = self.filled(&without_nulls(document.root.to_value()));
+        mistakes = alternatives::check(&document.root, &value, self);
+        mistakes.extend(keys::check(&document.root, &value, &self.schema));
         // What is said of a place already, a rule often says again.
         let is_new = |it: &Mistake| mistakes.iter().all(|mistake| mistake.position != it.position);
-        let broken = rules::check(&document.root, (&value, before), version);
+        let broken = rules::check(&document.root, (&value, before), self);
         let broken: Vec<Mistake> = broken.into_iter().filter(is_new).collect();
         mistakes.extend(broken);
         mistakes.sort_by_key(|mistake| mistake.position);

@@ -318,6 +318,9 @@ impl Specs {
         let problems = validate(&document, kind, &self.definitions);
         let is_broken = !problems.is_empty();
         self.problems.extend(problems);
+        if !is_broken {
+            self.problems.extend(self.definitions.doubts(&document, true));
+        }
         self.place(document, is_broken);
     }
 

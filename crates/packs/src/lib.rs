@@ -37,6 +37,13 @@ const PACKS: [(&str, Build); 6] = [
 const RETIRED: [(&str, &str, &str); 1] =
     [("gateway.networking.x-k8s.io", "XListenerSet", "ListenerSet of gateway.networking.k8s.io/v1 (GEP-1713)")];
 
+/// Releases of products whose definitions are built in, by group. Who has another release may write what these do not take.
+pub const RELEASES: [(&str, &str); 3] = [
+    ("agentgateway.dev", "kgateway v2.2.0"),
+    ("gateway.kgateway.dev", "kgateway v2.2.0"),
+    ("serving.kserve.io", "kserve v0.20.0"),
+];
+
 /// Returns all packs, in the order in which they are asked whether a spec is theirs.
 pub fn all() -> Vec<Builtin> {
     let pack = |(name, build)| Builtin { name, files: embedded(name), build };
@@ -54,7 +61,8 @@ pub fn definitions() -> Definitions {
     static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
         let read = |(file, text): (&str, &'static str)| {
             let (group, kind) = file.strip_suffix(".json")?.split_once('_')?;
-            Some(Definition::builtin(group, kind, text))
+            let release = RELEASES.iter().find(|(of, _)| *of == group).map(|(_, release)| *release);
+            Some(Definition::builtin(group, kind, text).of_release(release))
         };
         let mut definitions: Definitions = embedded("crds").into_iter().filter_map(read).collect();
         for (group, kind, successor) in RETIRED {

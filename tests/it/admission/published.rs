@@ -5,15 +5,20 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::yaml;
 use kube::{Client, Config};
+use serde::Serialize as _;
+use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::ApiServer;
 use crate::cluster::process::command;
 
 /// The modules, and their folders with definitions.
-const MODULES: [(&str, &str); 2] = [
+const MODULES: [(&str, &str); 5] = [
     ("sigs.k8s.io/gateway-api@v1.6.3", "config/crd/experimental"),
     ("sigs.k8s.io/gateway-api-inference-extension@v1.5.0", "config/crd/bases"),
+    ("github.com/kgateway-dev/kgateway/v2@v2.2.0", "install/helm/kgateway-crds/templates"),
+    ("github.com/kgateway-dev/kgateway/v2@v2.2.0", "install/helm/agentgateway-crds/templates"),
+    ("github.com/kserve/kserve@v0.20.0", "config/crd/full/llmisvc"),
 ];
 
 /// The annotations that say what a definition is of.
@@ -66,8 +71,17 @@ fn published(module: &str, folder: &str) -> Vec<(String, String)> {
     let documents = files.flat_map(|entry| {
         yaml::parse_values(&fs::read_to_string(entry.path()).unwrap_or_default()).unwrap_or_default()
     });
-    let definitions = documents.filter(|document| document["kind"] == "CustomResourceDefinition");
-    definitions.map(|definition| (name(&definition), format!("{:#}\n", kept(&definition)))).collect()
+    let is_whole = |it: &Value| it["kind"] == "CustomResourceDefinition" && it["spec"]["versions"].is_array();
+    let definitions = documents.filter(is_whole);
+    definitions.map(|definition| (name(&definition), lines(&kept(&definition)))).collect()
+}
+
+/// Writes a value on a line of its own each, without the spaces in front of them, which would be most of it.
+fn lines(value: &Value) -> String {
+    let mut text = Vec::new();
+    let formatter = PrettyFormatter::with_indent(b"");
+    value.serialize(&mut Serializer::with_formatter(&mut text, formatter)).expect("it can be written");
+    String::from_utf8(text).expect("it is text") + "\n"
 }
 
 fn name(definition: &Value) -> String {
@@ -123,6 +137,21 @@ fn without_descriptions(schema: &Value) -> Value {
     below.collect()
 }
 
+#[test]
+fn warnings_name_the_release_of_the_definitions() {
+    for (group, release) in gatewright_packs::RELEASES {
+        let (product, version) = release.split_once(' ').expect("a product and its version");
+        let is_it = |(module, _): &&(&str, &str)| module.contains(product) && module.ends_with(&format!("@{version}"));
+        assert!(MODULES.iter().any(|module| is_it(&module)), "{group}: {release}");
+    }
+}
+
+/// Returns the definitions that are built in.
+pub(super) fn all() -> Vec<Value> {
+    let files = fs::read_dir(folder()).expect("it is there").flatten();
+    files.filter_map(|it| serde_json::from_str(&fs::read_to_string(it.path()).ok()?).ok()).collect()
+}
+
 /// Makes the kinds known to a server.
 pub(super) fn install(server: &ApiServer) {
     let folder = folder();
@@ -145,16 +174,13 @@ impl Judge {
             config,
             &kube::config::KubeConfigOptions::default(),
         ));
-        let files = fs::read_dir(folder()).expect("it is there").flatten();
-        let definitions =
-            files.filter_map(|it| serde_json::from_str::<Value>(&fs::read_to_string(it.path()).ok()?).ok());
         let plural = |definition: Value| {
             Some((definition["spec"]["names"]["kind"].as_str()?.to_owned(), definition["spec"].clone()))
         };
         Self {
             client: Client::try_from(config.expect("it is sound")).expect("it is sound"),
             namespace: namespace.to_owned(),
-            plurals: definitions.filter_map(plural).collect(),
+            plurals: all().into_iter().filter_map(plural).collect(),
         }
     }
 

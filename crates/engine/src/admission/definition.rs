@@ -37,6 +37,8 @@ pub struct Definition {
     pub group: String,
     /// Its name.
     pub kind: String,
+    /// The release of a product that it is of, if other releases may take more than it says.
+    pub(super) release: Option<&'static str>,
     /// The text of one that is built in.
     text: Option<&'static str>,
     versions: OnceLock<Versions>,
@@ -50,6 +52,8 @@ type Versions = BTreeMap<String, (Value, OnceLock<Option<Version>>)>;
 pub(super) struct Version {
     /// Types, bounds and names of fields.
     pub(super) shape: Schema,
+    /// The same, but for the names of fields.
+    open: OnceLock<Option<Schema>>,
     /// The whole schema, as it is published.
     pub(super) schema: Value,
     /// Everything but names of fields, the alternatives among it.
@@ -64,12 +68,19 @@ impl Definition {
         let spec = &definition["spec"];
         let text = |value: &Value, name| value.as_str().map(str::to_owned).ok_or(DefinitionError::Incomplete(name));
         let (group, kind) = (text(&spec["group"], "spec.group")?, text(&spec["names"]["kind"], "spec.names.kind")?);
-        Ok(Self { group, kind, text: None, versions: OnceLock::from(versions(spec)?) })
+        Ok(Self { group, kind, release: None, text: None, versions: OnceLock::from(versions(spec)?) })
     }
 
     /// Takes one that a program is built with, in JSON; it is read when a document needs it.
     pub fn builtin(group: &str, kind: &str, text: &'static str) -> Self {
-        Self { group: group.to_owned(), kind: kind.to_owned(), text: Some(text), versions: OnceLock::new() }
+        let (group, kind) = (group.to_owned(), kind.to_owned());
+        Self { group, kind, release: None, text: Some(text), versions: OnceLock::new() }
+    }
+
+    /// Says of which release of a product it is, if other releases may take what it does not take.
+    #[must_use]
+    pub fn of_release(self, release: Option<&'static str>) -> Self {
+        Self { release, ..self }
     }
 
     /// Tries whether it can be used: every schema, and every rule.
@@ -116,7 +127,14 @@ impl Version {
         let options = jsonschema::options().with_draft(Draft::Draft4).should_validate_formats(true);
         let validator = options.build(&draft4(schema));
         let validator = validator.map_err(|error| DefinitionError::Form(name.to_owned(), error.to_string()))?;
-        Ok(Self { shape, validator, rules: compiled(&readable(schema)), schema: schema.clone() })
+        let (rules, schema) = (compiled(&readable(schema)), schema.clone());
+        Ok(Self { shape, open: OnceLock::new(), validator, rules, schema })
+    }
+
+    /// Returns types and bounds of the fields that it names; others are taken as they are.
+    pub(super) fn open(&self) -> &Schema {
+        let open = self.open.get_or_init(|| Schema::new(&open(&plain(&self.schema))).ok());
+        open.as_ref().unwrap_or(&self.shape)
     }
 
     /// Fills in the defaults.
@@ -176,6 +194,15 @@ fn changed(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
 /// Leaves out alternatives, which say nothing of the names and types of fields.
 fn plain(schema: &Value) -> Value {
     changed(schema, &|fields| fields.retain(|key, _| !matches!(key.as_str(), "allOf" | "anyOf" | "oneOf" | "not")))
+}
+
+/// Takes fields that it does not name.
+fn open(schema: &Value) -> Value {
+    changed(schema, &|fields| {
+        if fields.contains_key("properties") {
+            fields.insert("x-kubernetes-preserve-unknown-fields".to_owned(), json!(true));
+        }
+    })
 }
 
 /// Writes what is Kubernetes' own in the words of JSON schemas.

@@ -163,3 +163,23 @@ fn what_cannot_be_read_is_said_and_ends_nothing() {
         assert!(Definition::new(&none).is_err(), "{none}");
     }
 }
+
+#[test]
+fn what_another_release_may_take_is_a_doubt_and_refuses_nothing() {
+    let doubts = |release, spec: &str, are_names_known| {
+        let definitions = Definitions::from_iter([definition().of_release(release)]);
+        let house = house("v1", &format!("spec: {spec}"));
+        let doubts = definitions.doubts(&house, are_names_known).iter().map(ToString::to_string).collect::<Vec<_>>();
+        (definitions.mistakes(&house).len(), doubts)
+    };
+    let spec = "{garage: {}, labels: {a: b, c: d, e: f}}";
+    assert_eq!(doubts(None, spec, false), (2, Vec::new()));
+    let places = "a.yaml:4: House a: ";
+    let [garage, labels] = [
+        "unknown field \"garage\" in spec, by the definition of houses v2",
+        "spec.labels has 3 entries, but must have at most 2, by the definition of houses v2",
+    ]
+    .map(|message| format!("{places}{message} (with another release, name its definitions in crdFolders)"));
+    assert_eq!(doubts(Some("houses v2"), spec, false), (0, vec![garage]));
+    assert_eq!(doubts(Some("houses v2"), spec, true), (0, vec![labels]));
+}

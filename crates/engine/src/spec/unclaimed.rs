@@ -50,6 +50,7 @@ impl Specs {
         if !mistakes.is_empty() {
             self.refused.insert(document.id.clone(), document.problems(mistakes));
         }
+        self.problems.extend(self.definitions.doubts(document, false));
     }
 
     /// Returns the namespace of a document of an unknown kind, if its kind has namespaces.
