@@ -16,6 +16,7 @@ pub mod markdown;
 pub mod merged;
 pub mod outcome;
 pub mod outline;
+mod parts;
 pub mod shown;
 pub(crate) mod status;
 pub mod text;

@@ -16,11 +16,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::history::archive::runs::{self, expired, is_run};
-use crate::report::action::StepAction;
 use crate::report::form::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
 use crate::state::store::Store;
+use crate::state::suspension::Suspension;
 use crate::state::{State, StateError, share_file, timekeeping};
 
 /// The last report of a sync on a cluster, and what it said apart from the time.
@@ -31,6 +31,21 @@ struct Last {
     /// When a round of all that the source says last ended well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     succeeded: Option<Timestamp>,
+}
+
+/// The part of the last report that each next one is compared with: most of it is what is as it should be.
+#[derive(Debug, Deserialize)]
+struct Glanced {
+    digest: String,
+    report: GlancedReport,
+    #[serde(default)]
+    succeeded: Option<Timestamp>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GlancedReport {
+    #[serde(default)]
+    suspended: Option<Suspension>,
 }
 
 /// The findings of the last drift report that came to an end.
@@ -72,6 +87,9 @@ pub struct LastDrift {
 
 /// The last reports, by sync and cluster.
 const LAST: Store<Last> = Store::new("status");
+
+/// The same files, of which little is read.
+const GLANCED: Store<Glanced> = Store::new("status");
 
 /// The findings of the last drift reports, by sync and cluster.
 const COMPARED: Store<Compared> = Store::new("compared");
@@ -166,34 +184,35 @@ pub(crate) fn record(
     let mut is_news = report.has_changed() || report.clusters.values().any(is_news);
     let mut lasts = BTreeMap::new();
     for (cluster, found) in &report.clusters {
-        let whole = alone(report, cluster, found.clone());
-        let digest = content_digest(without_unchanged(&whole));
-        let last = LAST.read(state, &[&report.sync, cluster]);
+        let digest = content_digest(report.alone(cluster, found.without_unchanged()));
+        let last = GLANCED.read(state, &[&report.sync, cluster]);
         let is_other = last.as_ref().is_none_or(|last| last.digest != digest);
         is_new |= is_other;
         is_news |= last.as_ref().is_some_and(|last| last.report.suspended.is_some() != report.suspended.is_some());
         if !report.partial {
-            show(settings, &whole, cluster, is_other || has_resolved(found));
+            show(settings, (report, cluster, found), is_other || has_resolved(found));
         }
-        lasts.insert(cluster, Before::of(last, report.partial, cluster, digest));
+        lasts.insert(cluster, (last.and_then(|last| last.succeeded), digest));
     }
     if is_new {
-        let kept = keep(state, settings, &without_unchanged(report))?;
+        let kept = keep(state, settings, &report.without_unchanged())?;
         if is_news {
             tell(&kept)?;
         }
     }
-    for (cluster, before) in lasts {
+    for (cluster, (succeeded, digest)) in lasts {
+        let names: [&str; 2] = [&report.sync, cluster];
         let found = &report.clusters[cluster];
         keep_compared(state, report, cluster, found)?;
-        LAST.write(state, &[&report.sync, cluster], &before.next(report, (cluster, found)))?;
+        // Where a report is about a part, the rest stands as it was.
+        let before = if report.partial { LAST.read(state, &names) } else { None };
+        let before = before.and_then(|mut last| last.report.clusters.remove(cluster));
+        let whole = report.alone(cluster, found.clone().over(before.as_ref()));
+        let is_success = !report.partial && report.is_of_source() && whole.exit_code() == 0;
+        let succeeded = if is_success { Some(report.finished) } else { succeeded };
+        LAST.write(state, &names, &Last { digest, report: whole, succeeded })?;
     }
     Ok(is_new)
-}
-
-/// A report of one cluster only.
-fn alone(report: &Report, cluster: &str, found: ClusterReport) -> Report {
-    Report { clusters: [(cluster.to_owned(), found)].into(), ..report.clone() }
 }
 
 /// Writes a report into the history; it says nothing of what is as it should be.
@@ -207,43 +226,6 @@ fn keep(state: &State, settings: &Settings<'_>, report: &Report) -> Result<PathB
     Ok(path(ReportFormat::Json))
 }
 
-/// Returns what a report has to tell: an object that is as it should be is counted, and not repeated in each report.
-fn without_unchanged(report: &Report) -> Report {
-    let mut report = report.clone();
-    for cluster in report.clusters.values_mut() {
-        let all = cluster.steps.len();
-        cluster
-            .steps
-            .retain(|step| step.action != StepAction::Unchanged || !step.fields.is_empty() || step.note.is_some());
-        cluster.unlisted += all - cluster.steps.len();
-    }
-    report
-}
-
-/// The part of the last report of a cluster that the next one needs, and the digest of that.
-struct Before {
-    digest: String,
-    succeeded: Option<Timestamp>,
-    /// What the last one says, where the next is about a part of it.
-    found: Option<ClusterReport>,
-}
-
-impl Before {
-    fn of(last: Option<Last>, is_partial: bool, cluster: &str, digest: String) -> Self {
-        let succeeded = last.as_ref().and_then(|last| last.succeeded);
-        let found = last.filter(|_| is_partial).and_then(|mut last| last.report.clusters.remove(cluster));
-        Self { digest, succeeded, found }
-    }
-
-    /// Returns a report as the last one of its cluster; where it was about a part, the rest stands as it was.
-    fn next(self, report: &Report, (cluster, found): (&str, &ClusterReport)) -> Last {
-        let is_whole = !report.partial && report.is_of_source();
-        let report = alone(report, cluster, found.clone().over(self.found.as_ref()));
-        let succeeded = if is_whole && report.exit_code() == 0 { Some(report.finished) } else { self.succeeded };
-        Last { digest: self.digest, report, succeeded }
-    }
-}
-
 fn forms(settings: &Settings<'_>) -> BTreeSet<ReportFormat> {
     settings.formats.iter().copied().chain([ReportFormat::Json]).collect()
 }
@@ -251,7 +233,7 @@ fn forms(settings: &Settings<'_>) -> BTreeSet<ReportFormat> {
 /// Writes a report of one cluster where the newest one is looked for, if it says something new or none is there.
 ///
 /// That it cannot be written keeps nothing else from being told.
-fn show(settings: &Settings<'_>, report: &Report, cluster: &str, is_new: bool) {
+fn show(settings: &Settings<'_>, (report, cluster, found): (&Report, &str, &ClusterReport), is_new: bool) {
     let Some(folder) = settings.latest else { return };
     for form in forms(settings) {
         let path = folder.join(format!("{}.{cluster}.{}", report.sync, form.extension()));
@@ -259,7 +241,8 @@ fn show(settings: &Settings<'_>, report: &Report, cluster: &str, is_new: bool) {
             continue;
         }
         let mut bytes = Vec::new();
-        let written = form.write(report, &mut bytes).map_err(|error| StateError::Write(path.clone(), error));
+        let whole = report.alone(cluster, found.clone());
+        let written = form.write(&whole, &mut bytes).map_err(|error| StateError::Write(path.clone(), error));
         if let Err(error) = written.and_then(|()| share_file(&path, &bytes)) {
             tracing::error!(error = %Chain(&error), "cannot write the newest report");
         }

@@ -101,7 +101,7 @@ impl<T: Serialize> Store<T> {
     /// Writes a value.
     pub(crate) fn write(&self, state: &State, names: &[&str], value: &T) -> Result<(), StateError> {
         let path = self.path(names);
-        let json = serde_json::to_vec_pretty(value);
+        let json = serde_json::to_vec(value);
         state.write(&path, &json.map_err(|error| StateError::Write(state.path(&path), error.into()))?)
     }
 }

@@ -4,6 +4,7 @@ use gatewright_engine::plan::Plan;
 use tempfile::TempDir;
 
 use super::*;
+use crate::report::action::StepAction;
 use crate::report::{Mode, StepReport};
 
 /// A host that keeps reports.
