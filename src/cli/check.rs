@@ -9,7 +9,7 @@ use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
 use super::{Context, Failure, complain, print};
-use crate::desired::rendering::{Rendered, problems, render_all};
+use crate::desired::rendering::{Rendered, check_all, problems};
 use crate::report::named;
 
 /// Check specs without a cluster: structure, names, references, and that everything renders.
@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 fn rendered(specs: &Specs) -> Rendered {
     let clusters: Vec<_> = specs.clusters().collect();
     let examples = specs.source.overlays.examples(&clusters);
-    let mut wanted = render_all(&specs.source, &specs.packs, clusters);
+    let mut wanted = check_all(&specs.source, &specs.packs, clusters);
     if !examples.is_empty()
         && let Some(rendering) = wanted.remove("")
     {
@@ -56,7 +56,7 @@ fn rendered(specs: &Specs) -> Rendered {
     for example in examples {
         let plain: String = example.name.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
         let name = if wanted.contains_key(&plain) { format!("{plain} (example)") } else { plain };
-        let rendered = render_all(&specs.source, &specs.packs, [example]).into_values();
+        let rendered = check_all(&specs.source, &specs.packs, [example]).into_values();
         wanted.extend(rendered.map(|rendering| (name.clone(), rendering)));
     }
     wanted

@@ -137,6 +137,7 @@ fn options(settings: &Node) -> Options {
         apply_unclaimed: text("unclaimed") == Some("apply"),
         apply_specs: text("specs") == Some("apply"),
         copy_addresses: false,
+        is_check: false,
         cluster: settings.get("cluster").map(cluster),
         fleet: None,
     }

@@ -133,6 +133,7 @@ impl Reading {
             copy_addresses: settings.copy_addresses,
             cluster: None,
             fleet: None,
+            is_check: false,
         };
         let tree = snapshot.tree.below(&settings.path);
         let is_lost = tree.is_empty() && !snapshot.tree.is_empty() && !settings.prune.allow_empty;
@@ -190,10 +191,11 @@ impl Reading {
     }
 }
 
-/// Renders specs for clusters, once for each variant; without clusters once, under the overlays for all.
-pub fn render_all(source: &Source, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Rendered {
+/// Renders specs for clusters to see whether they can be, once for each variant; without clusters once, under the overlays
+/// for all. Of objects no more is held than who they are.
+pub fn check_all(source: &Source, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Rendered {
     let render = |cluster: Option<&ClusterFacts>| {
-        Arc::new(source.render(packs, &Options { cluster: cluster.cloned(), ..Options::default() }))
+        Arc::new(source.render(packs, &Options { cluster: cluster.cloned(), is_check: true, ..Options::default() }))
     };
     let (mut variants, mut wanted) = (BTreeMap::new(), Rendered::new());
     for cluster in clusters {
@@ -267,7 +269,7 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
             ..ClusterFacts::default()
         };
         let clusters = [("a", "eu"), ("b", "eu"), ("c", "us"), ("d", "us")].map(cluster);
-        let wanted = render_all(&source, &packs, clusters);
+        let wanted = check_all(&source, &packs, clusters);
         let made: std::collections::BTreeSet<*const Rendering> = wanted.values().map(Arc::as_ptr).collect();
         assert_eq!((wanted.len(), made.len()), (4, renderings), "{overlay}");
     }

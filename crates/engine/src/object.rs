@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// The identity of an object on a cluster: group and kind, but no version, because a new API version of the same
 /// kind is the same object.
@@ -296,6 +296,19 @@ impl Object {
     /// Returns the whole object as JSON, consuming it.
     pub fn into_body(self) -> Value {
         Arc::unwrap_or_clone(self.body)
+    }
+
+    /// Returns it with nothing in its body but who it is.
+    #[must_use]
+    pub(crate) fn outlined(&self) -> Self {
+        let metadata = ["name", "namespace"].map(|field| (field, &self.body["metadata"][field]));
+        let metadata: Map<_, _> = metadata
+            .into_iter()
+            .filter(|(_, it)| !it.is_null())
+            .map(|(name, it)| (name.to_owned(), it.clone()))
+            .collect();
+        let body = json!({"apiVersion": self.body["apiVersion"], "kind": self.body["kind"], "metadata": metadata});
+        Self { id: self.id.clone(), version: self.version.clone(), body: Arc::new(body) }
     }
 
     /// Puts the object into a namespace; an empty one is none.

@@ -68,6 +68,8 @@ pub struct Options {
     pub cluster: Option<ClusterFacts>,
     /// All clusters that there are; `None` where nobody knows.
     pub fleet: Option<Arc<Fleet>>,
+    /// Whether all is only to be checked: of each object that was, no more is held than who it is.
+    pub is_check: bool,
 }
 
 /// Somebody else who provisions a Gateway, if its control plane is not told to leave that to us.
@@ -309,6 +311,9 @@ impl Rendering {
         let Made { mut objects, generated, .. } = made;
         if let Some(deletes) = deployer.as_ref().and_then(|it| it.deletes.as_ref()).filter(|_| !specs.is_empty()) {
             objects = objects.into_iter().map(|object| deletes.hide(object)).collect();
+        }
+        if options.is_check {
+            objects = objects.iter().map(Object::outlined).collect();
         }
         if !objects.is_empty() || !specs.is_empty() {
             self.units.push(Unit { specs, objects, generated, notes, deployer, ..Unit::fed(resolved) });
