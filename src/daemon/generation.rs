@@ -34,6 +34,7 @@ use crate::reconcile::model::{Clusters, Order};
 use crate::reconcile::places::Places;
 use crate::reconcile::renamed;
 use crate::reconcile::rollout::Rollout;
+use crate::reconcile::rollout::recall::Heads;
 use crate::report::Mode;
 use crate::schedule::Schedule;
 use crate::schedule::drive::drive;
@@ -238,8 +239,10 @@ impl Common {
     fn rounds(&self, name: &str, is_taken: bool, shared: &Arc<Shared>) -> Tasks {
         let (config, settings) = (&self.config, &self.config.settings.syncs[name]);
         let selected = config.clusters_of(settings);
-        let of_sync = selected.keys().map(|name| ((*name).to_owned(), Arc::clone(&self.clusters[*name]))).collect();
-        let rollout = Rollout::of((name, settings), &selected, &of_sync, false, &shared.state);
+        let of_sync: Clusters =
+            selected.keys().map(|name| ((*name).to_owned(), Arc::clone(&self.clusters[*name]))).collect();
+        let heads = Heads::new(of_sync.clone(), &shared.installation, config.inventory_key.clone());
+        let rollout = Rollout::of((name, settings), &selected, &of_sync, false, (&shared.state, heads));
         // What was read before may be older than what another host has applied.
         let needed = if shared.hosts.is_one_of_several() { self.syncs[name].slot.ask() } else { 0 };
         let mut tasks = Tasks::default();

@@ -25,6 +25,7 @@ use crate::process::service::Progress;
 use crate::reconcile::fleet;
 use crate::reconcile::model::{Clusters, Order};
 use crate::reconcile::rollout::Rollout;
+use crate::reconcile::rollout::recall::Heads;
 use crate::report::{Mode, Report};
 use crate::state::State;
 use crate::webhooks::gather::Gathering;
@@ -98,7 +99,8 @@ impl Running {
             .keys()
             .map(|name| ((*name).to_owned(), Arc::clone(&self.generation.common.clusters[*name])))
             .collect();
-        let rollout = Rollout::of((name, settings), &selected, &clusters, true, &shared.state);
+        let heads = Heads::new(clusters.clone(), &shared.installation, config.inventory_key.clone());
+        let rollout = Rollout::of((name, settings), &selected, &clusters, true, (&shared.state, heads));
         let archive = Archive::open(&shared.state, &config.settings.undo, config.settings.rollback.keep);
         let archive = Arc::new(archive.map_err(DaemonError::Archive)?);
         let order = order(name, settings, (clusters, packs.table()), shared, (&archive, config));

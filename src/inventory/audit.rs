@@ -265,6 +265,17 @@ impl Audit {
         inventory.signatures = inventory.entries.keys().filter_map(|id| Some((id.clone(), signature(id)?))).collect();
     }
 
+    /// Makes the signature of words that go with an inventory, if there is a key.
+    pub fn sign_words(&self, inventory: &Inventory, words: &str) -> Option<String> {
+        self.key.as_ref().map(|key| key.sign_words(&self.sync, inventory, words))
+    }
+
+    /// Tells whether words that go with an inventory are those of who has the key; without a key none is asked for.
+    pub fn are_signed(&self, inventory: &Inventory, words: &str, signature: Option<&str>) -> bool {
+        let Some(key) = &self.key else { return true };
+        signature.is_some_and(|signature| key.verifies_words(&self.sync, inventory, words, signature))
+    }
+
     /// Remembers what is about to be written: an inventory and its records.
     pub fn ahead(
         &self,

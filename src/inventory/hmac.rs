@@ -60,7 +60,23 @@ impl Key {
 
     /// Tells whether a signature is that of an entry; the comparison takes the same time whatever it says.
     pub(crate) fn verifies(&self, sync: &str, inventory: &Inventory, id: &ObjectId, signature: &str) -> bool {
-        let expected = hmac::sign(&self.0, self.sign(sync, inventory, id).as_bytes());
+        self.is(&self.sign(sync, inventory, id), signature)
+    }
+
+    /// Makes the signature of words that go with an inventory.
+    pub(crate) fn sign_words(&self, sync: &str, inventory: &Inventory, words: &str) -> String {
+        let Inventory { installation, cluster, .. } = inventory;
+        let message = serde_json::json!(["words", installation, sync, cluster, words]).to_string();
+        hex(hmac::sign(&self.0, message.as_bytes()).as_ref())
+    }
+
+    /// Tells whether a signature is that of words.
+    pub(crate) fn verifies_words(&self, sync: &str, inventory: &Inventory, words: &str, signature: &str) -> bool {
+        self.is(&self.sign_words(sync, inventory, words), signature)
+    }
+
+    fn is(&self, expected: &str, signature: &str) -> bool {
+        let expected = hmac::sign(&self.0, expected.as_bytes());
         hmac::verify(&self.0, signature.as_bytes(), expected.as_ref()).is_ok()
     }
 }
@@ -112,6 +128,19 @@ mod tests {
         for nonsense in ["", "0", "zz", "éé", &signature[2..]] {
             assert!(!ours.verifies("edge", &here, &id, nonsense), "{nonsense:?}");
         }
+    }
+
+    #[test]
+    fn words_are_signed_for_one_inventory_and_no_entry_passes_for_them() {
+        let (ours, other) = (key(&"a".repeat(40)).expect("long"), key(&"b".repeat(40)).expect("long"));
+        let (here, id) = inventory("c", "uid-1");
+        let signature = ours.sign_words("edge", &here, "words");
+        assert!(ours.verifies_words("edge", &here, "words", &signature));
+        assert!(!other.verifies_words("edge", &here, "words", &signature));
+        assert!(!ours.verifies_words("edges", &here, "words", &signature));
+        assert!(!ours.verifies_words("edge", &here, "word", &signature));
+        assert!(!ours.verifies_words("edge", &inventory("d", "uid-1").0, "words", &signature));
+        assert!(!ours.verifies_words("edge", &here, "words", &ours.sign("edge", &here, &id)));
     }
 
     #[test]

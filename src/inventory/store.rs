@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::inventory::{Encoded, Inventory, InventoryError};
 use gatewright_engine::object::ObjectId;
 
-use crate::cluster::{Cluster, ClusterError, RECORD_PREFIX, Reason};
+use crate::cluster::{Cluster, ClusterError, RECORD_PREFIX, Reason, Record};
 use crate::inventory::audit::{Audit, Written};
 use crate::state::StateError;
 
 /// In the record of a head: shards that are of no use any more. They are still there if the process that wrote the
 /// head ended before it had deleted them; the next one to write does it then.
 const FORMER: &str = "former";
+
+/// In the record of a head: how far rollouts are there, in words of their own. An earlier version does not look at it.
+const ROLLOUTS: &str = "rollouts";
 
 /// Tries to read an inventory that somebody else is writing.
 const READS: usize = 5;
@@ -39,10 +42,27 @@ pub struct Store {
     pub suspicion: Option<String>,
     /// Entries that bear no signature of ours, and should.
     pub unverified: BTreeSet<ObjectId>,
+    /// The words about rollouts that go with it.
+    rollouts: Option<String>,
+    /// These are other words than those on the cluster.
+    has_other_rollouts: bool,
     /// It could not be read whole, and is to be written even if nothing changes.
     is_damaged: bool,
     /// The audit that remembers what is written.
     audit: Option<Audit>,
+}
+
+/// The head of an inventory.
+#[derive(Debug)]
+pub struct Head {
+    /// All that it says of the inventory; the entries stand elsewhere.
+    pub inventory: Inventory,
+    /// Its version.
+    pub version: String,
+    /// The words about rollouts that go with it.
+    pub rollouts: Option<String>,
+    /// The reason why it cannot be understood.
+    pub damage: Option<InventoryError>,
 }
 
 /// Returns the name of the record that holds the head.
@@ -160,13 +180,19 @@ async fn read(
     }
     let former = head.data.get(FORMER).map(String::as_str).unwrap_or_default();
     let former = former.split_whitespace().map(str::to_owned).collect();
+    let rollouts = head.data.get(ROLLOUTS).cloned();
     let (inventory, damage) = Inventory::salvage(&Encoded { head: head.data, shards });
-    Ok((Store { inventory, version: Some(head.version), shards: names, former, ..Store::default() }, damage))
+    let version = Some(head.version);
+    Ok((Store { inventory, version, shards: names, former, rollouts, ..Store::default() }, damage))
 }
 
-/// Returns the version of the inventory of a sync, without reading it; `None` if there is none.
-pub async fn version(cluster: &dyn Cluster, sync: &str) -> Result<Option<String>, ClusterError> {
-    Ok(cluster.read_record(&head_name(sync)).await?.map(|head| head.version))
+/// Reads the head of the inventory of a sync, without its shards; `None` if there is none.
+pub async fn head(cluster: &dyn Cluster, sync: &str) -> Result<Option<Head>, ClusterError> {
+    let Some(Record { mut data, version }) = cluster.read_record(&head_name(sync)).await? else { return Ok(None) };
+    let rollouts = data.remove(ROLLOUTS);
+    let (inventory, damage) = Inventory::salvage(&Encoded { head: data, shards: BTreeMap::new() });
+    let damage = damage.filter(|damage| !matches!(damage, InventoryError::Missing(_)));
+    Ok(Some(Head { inventory, version, rollouts, damage }))
 }
 
 impl Store {
@@ -183,6 +209,17 @@ impl Store {
     /// Returns the version of its head, `None` if there is none.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
+    }
+
+    /// Returns the words about rollouts that go with it.
+    pub fn rollouts(&self) -> Option<&str> {
+        self.rollouts.as_deref()
+    }
+
+    /// Has other words about rollouts written with it the next time, also if nothing else changes.
+    pub fn tell_of_rollouts(&mut self, words: Option<String>) {
+        self.has_other_rollouts |= self.rollouts != words;
+        self.rollouts = words;
     }
 
     /// Writes an inventory whatever stands there, and has this host trust it from now on: a person has decided so.
@@ -223,7 +260,8 @@ impl Store {
             audit.sign(&mut inventory, &self.unverified);
         }
         let needless = self.version.is_none() && inventory.entries.is_empty();
-        if needless || (inventory.agrees_with(&self.inventory) && !self.is_damaged) {
+        let is_there = inventory.agrees_with(&self.inventory) && !self.has_other_rollouts;
+        if needless || (is_there && !self.is_damaged) {
             return self.remember(sync, None);
         }
         inventory.epoch += 1;
@@ -237,6 +275,7 @@ impl Store {
         if !former.is_empty() {
             head.insert(FORMER.to_owned(), former.join(" "));
         }
+        head.extend(self.rollouts.iter().map(|words| (ROLLOUTS.to_owned(), words.clone())));
         for (digest, shard) in encoded.shards.iter().filter(|(digest, _)| !self.shards.contains(digest)) {
             write_shard(cluster, &shard_name(sync, digest), shard).await?;
         }
@@ -247,7 +286,7 @@ impl Store {
         self.version = Some(version);
         self.shards = encoded.shards.keys().cloned().collect();
         self.former.clear();
-        self.is_damaged = false;
+        (self.is_damaged, self.has_other_rollouts) = (false, false);
         self.inventory = inventory;
         self.remember(sync, Some(encoded))
     }

@@ -148,6 +148,7 @@ async fn on_cluster((name, cluster, breaker): Target, mut settings: RoundSetting
     if settings.may_go_back() {
         back::take_back(cluster.as_ref(), &mut settings, &mut conclusion).await;
     }
+    round::kept::keep(cluster.as_ref(), &settings, &mut conclusion).await;
     (name, settings.want, conclusion)
 }
 
@@ -176,6 +177,7 @@ async fn in_turn(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Conclus
         conclusion.report = passes::joined(earlier.take(), conclusion.report);
         let Some(turn) = settings.turn.as_ref().filter(|_| waits) else { return conclusion };
         turn.rests(&conclusion.report);
+        round::kept::keep(cluster, settings, &mut conclusion).await;
         if !turn.comes(&settings.stop).await || settings.suspension.look() {
             return conclusion;
         }

@@ -3,15 +3,18 @@
 //!
 //! Each unit is rolled out by itself: one that is not healthy holds back nobody else's. A round that is about to replace
 //! pods asks which units may. How far each rollout is lies in the state folder ([`record`]), so that the next process goes
-//! on with it; what rounds are doing is known to this process alone.
+//! on with it, and in parts on the clusters, for one that has lost its state folder ([`recall`]); what rounds are doing is
+//! known to this process alone.
 
 mod back;
 mod contents;
 mod deletions;
 mod finish;
 mod journal;
+mod kept;
 mod known;
 mod news;
+pub mod recall;
 pub mod record;
 #[cfg(test)]
 mod tests;
@@ -28,6 +31,7 @@ use gatewright_engine::plan::guard::rollout::Wait;
 use jiff::Timestamp;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::basics::lock::lock;
 use crate::config::gates::{GateSettings, OnCluster};
@@ -39,6 +43,7 @@ use crate::state::{State, StateError};
 use contents::Contents;
 use known::Known;
 use news::Looks;
+use recall::Heads;
 use record::Record;
 pub use turn::Turn;
 pub(crate) use turn::{Answer, Asked};
@@ -63,6 +68,10 @@ pub struct Rollout {
     /// The state folder, in which it is noted how far they are, for whoever goes on with them; without it they end with this
     /// process.
     state: Option<State>,
+    /// All clusters, on which a part of that is kept, too; `None`: nothing is.
+    heads: Option<Heads>,
+    /// Held while they are read, so that they are once; when that was.
+    recalled: tokio::sync::Mutex<Option<Instant>>,
     known: Mutex<Known>,
     changed: Notify,
     /// The most units that may be deleted on all clusters together.
@@ -87,7 +96,7 @@ impl Rollout {
         selected: &BTreeMap<&str, &ClusterSettings>,
         rounds: &Clusters,
         is_waiting: bool,
-        state: &State,
+        (state, heads): (&State, Heads),
     ) -> Option<Arc<Self>> {
         if sync.mode == settings::Mode::Report {
             return None;
@@ -108,7 +117,7 @@ impl Rollout {
         let goes_back = sync.rollout.rollback_on_failure.then_some(sync.wait.timeout.0);
         let gates = gates(&sync.rollout, selected);
         let finishes = sync.rollout.on_new_revision == OnNewRevision::Finish && !is_waiting;
-        Some(Arc::new(Self { goes_back, finishes, gates, ..rollout }))
+        Some(Arc::new(Self { goes_back, finishes, gates, heads: Some(heads), ..rollout }))
     }
 
     fn new<'a>(
@@ -129,6 +138,8 @@ impl Rollout {
             current: Mutex::default(),
             gates: BTreeMap::new(),
             state,
+            heads: None,
+            recalled: tokio::sync::Mutex::default(),
             known: Mutex::new(Known::of(parts)),
             changed: Notify::new(),
             max_deleted,
@@ -199,6 +210,16 @@ impl Rollout {
         self.look(None, |known| known.ledger.units.iter().flat_map(of).collect()).unwrap_or_default()
     }
 
+    /// Says why nobody goes: rollouts are paused, or nobody knows how far they are.
+    fn stopped(&self, known: &Known) -> Option<Wait> {
+        let paused = known.ledger.paused.as_ref().map(|pause| {
+            let message = format!("the rollouts of this sync are {}", pause.words());
+            let hint = format!("`gatewright rollout resume {}` lets them go on", self.sync);
+            Wait { guard: Guard::RolloutPaused, message, hint, why: None }
+        });
+        paused.or_else(|| self.unread(known))
+    }
+
     /// Makes sure that nobody else notes something at the same time, in this process or another.
     fn alone<T>(&self, act: impl FnOnce() -> Result<T, StateError>) -> Result<T, StateError> {
         blocking(|| {
@@ -231,6 +252,6 @@ fn blocking<T>(act: impl FnOnce() -> T) -> T {
 /// Has everybody wait where nobody knows how far a rollout is: one that is halted would go on.
 fn unknown(error: &StateError) -> Wait {
     let message = format!("nobody knows how far the rollout is: {}", Chain(error));
-    let hint = "mend or remove the file; without it the first cluster gets the change first again".to_owned();
+    let hint = "mend or remove the file; without it, what is kept on the clusters counts".to_owned();
     Wait { guard: Guard::RolloutPaused, message, hint, why: None }
 }

@@ -9,6 +9,7 @@ mod dependence;
 mod fast_path;
 mod finish;
 mod former_inventories;
+pub(crate) mod kept;
 mod recognize;
 mod summary;
 mod undo;
@@ -71,6 +72,7 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
         First::Concluded(conclusion) => return Ok(*conclusion),
         First::Open(open) => *open,
     };
+    kept::recall(settings, &plan).await;
     take_turn(settings, &mut facts, &mut plan);
     if let Some(history) = settings.history.as_ref().filter(|_| !plan.is_empty() || !plan.holds.is_empty()) {
         history.begin(&settings.want, &facts.rendered).await;
@@ -215,6 +217,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
     };
     let shards = if last_round.is_some() { Shards::Here } else { Shards::There };
     let stores = Stores::load(cluster, settings, shards).await?;
+    kept::read(settings, &stores.own.inventory, stores.own.rollouts()).await;
     let mut facts = Facts {
         identity,
         digests: digests(&rendering, &policies.conflicts),
@@ -317,7 +320,7 @@ async fn write_ahead(
     let proven: BTreeSet<&ObjectId> =
         plan.steps.iter().filter(|step| step.object.is_some()).map(|step| &step.id).collect();
     stores.own.unverified.retain(|id| !proven.contains(id));
-    stores.own.save(cluster, settings.sync(), &plan.inventory).await
+    kept::save(cluster, settings, &plan.inventory, &mut stores.own).await
 }
 
 /// Returns the steps left to do of a plan that is carried out as it was made.

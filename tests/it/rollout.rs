@@ -1,5 +1,7 @@
 //! Rollouts: what replaces pods goes to one cluster first, and to the others once it is healthy there.
 
+mod lost_state;
+
 use crate::cluster::{shared, unique};
 use crate::errors::{desk, gateway, kubeconfig};
 use crate::program::Desk;

@@ -16,7 +16,7 @@ use super::{Prepared, Ready, Selection, Session, is_chosen, stopped};
 use crate::cli::choice::Choice;
 use crate::cli::{EXIT_FAILED, Failure, check_names};
 use crate::config::did_you_mean;
-use crate::config::settings::SyncSettings;
+use crate::config::settings::{ClusterSettings, SyncSettings};
 use crate::desired::assemble;
 use crate::desired::rendering::renderings::Renderings;
 use crate::desired::rendering::{Want, Wanted, facts_of};
@@ -27,6 +27,7 @@ use crate::reconcile::depends::Dependencies;
 use crate::reconcile::model::{Clusters, Order};
 use crate::reconcile::places::Places;
 use crate::reconcile::rollout::Rollout;
+use crate::reconcile::rollout::recall::Heads;
 use crate::report::Mode;
 use crate::source::{Snapshot, SourceError};
 
@@ -284,7 +285,11 @@ impl Session<'_> {
             dependencies: self.dependencies(),
             places: Places::default(),
         };
-        let rollout = Rollout::of((name, sync), &self.config.clusters_of(sync), &order.clusters, true, &self.state);
+        let selected = self.config.clusters_of(sync);
+        let build = |(name, settings): (&&str, &&ClusterSettings)| ((*name).to_owned(), self.build(name, settings));
+        let all = selected.iter().map(build).collect();
+        let heads = Heads::new(all, installation, self.config.inventory_key.clone());
+        let rollout = Rollout::of((name, sync), &selected, &order.clusters, true, (&self.state, heads));
         Order { rollout, ..order }
     }
 

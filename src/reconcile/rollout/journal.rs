@@ -68,15 +68,15 @@ struct Change {
 /// All that is noted of a cluster with the rollout of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+pub(super) struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    member: Option<Member>,
+    pub member: Option<Member>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    wants: Option<String>,
+    pub wants: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    back: Option<Back>,
+    pub back: Option<Back>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    good: Option<String>,
+    pub good: Option<String>,
 }
 
 /// All that was noted of one cluster before a step.
@@ -96,7 +96,8 @@ struct Cell {
 }
 
 impl Journal {
-    /// Reads the file if it is not as it was when it was last read or written; `None` if it is.
+    /// Reads the file if it is not as it was when it was last read or written; `None` if it is. Where there is none, nobody
+    /// has read yet what is kept on the clusters.
     pub(super) fn news(&mut self, state: &State, sync: &str) -> Result<Option<Ledger>, StateError> {
         let path = LEDGERS.path(&[sync]);
         let stamp = state.stamp(&path);
@@ -106,7 +107,7 @@ impl Journal {
             return Ok(None);
         }
         self.seen = None;
-        let Some((bytes, stamp)) = state.read_stamped(&path)? else { return Ok(Some(Ledger::default())) };
+        let Some((bytes, stamp)) = state.read_stamped(&path)? else { return Ok(Some(Ledger::unread())) };
         let unreadable = |error: Unreadable| StateError::Read(state.path(&path), io::Error::other(error));
         let (ledger, whole, end) = parse(&bytes).map_err(unreadable)?;
         self.seen = Some(Seen { stamp, whole, end });
@@ -251,7 +252,8 @@ impl Record {
         Cell { rollout: self.rollout(), first: self.first.clone(), entry: self.entry(cluster) }
     }
 
-    fn entry(&self, cluster: &str) -> Entry {
+    /// Returns all that is noted of a cluster.
+    pub(super) fn entry(&self, cluster: &str) -> Entry {
         Entry {
             member: self.members.get(cluster).cloned(),
             wants: self.wants.get(cluster).cloned(),
@@ -260,7 +262,8 @@ impl Record {
         }
     }
 
-    fn set(&mut self, cluster: &str, Entry { member, wants, back, good }: Entry) {
+    /// Notes all of a cluster.
+    pub(super) fn set(&mut self, cluster: &str, Entry { member, wants, back, good }: Entry) {
         set(&mut self.members, cluster, member);
         set(&mut self.wants, cluster, wants);
         set(&mut self.back, cluster, back);

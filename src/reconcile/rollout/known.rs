@@ -6,6 +6,7 @@ use std::mem;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::guard::Guard;
+use gatewright_engine::plan::guard::rollout::Wait;
 use jiff::Timestamp;
 
 use super::journal::Journal;
@@ -72,6 +73,20 @@ pub(super) struct Known {
     forgotten_for: Option<String>,
     /// Others have noted something that nobody has looked at.
     has_been_read: bool,
+    /// What was kept on the clusters, once that was read.
+    pub kept: Option<Vec<Record>>,
+    /// The reason why it could not be read.
+    pub unread: Option<Wait>,
+    /// It was taken for what is noted, and does not stand in the file.
+    is_unwritten: bool,
+    /// The file was there when it was last read or written.
+    is_noted: bool,
+    /// When the newest rollout began of which this process knew at first; `None` before that.
+    pub began_with: Option<Timestamp>,
+    /// The clusters that did not answer when a round asked them last.
+    pub silent: BTreeSet<String>,
+    /// The clusters whose texts were compared with what is noted.
+    pub has_caught_up: BTreeSet<String>,
     parts: Parts,
     /// The deletions on the clusters that this process has looked at, also where there are none.
     pub counted: BTreeMap<String, Deletions>,
@@ -117,6 +132,30 @@ impl Known {
     /// Tells whether others have noted something since this was asked last.
     pub(super) fn has_been_read(&mut self) -> bool {
         mem::take(&mut self.has_been_read)
+    }
+
+    /// Takes what was just read for what is noted.
+    fn reads(&mut self, ledger: Ledger) {
+        if self.is_noted && ledger.is_unread {
+            // Somebody has taken the file away, and the clusters were asked before that.
+            (self.kept, self.unread) = (None, None);
+        }
+        self.is_noted = !ledger.is_unread;
+        self.began_with.get_or_insert(ledger.newest().unwrap_or(Timestamp::MIN));
+        self.ledger = ledger;
+        self.has_been_read = true;
+        self.has_other_notes();
+    }
+
+    /// Takes what is kept on the clusters for what is noted, where nothing is.
+    fn takes_in(&mut self) {
+        if self.ledger.is_unread
+            && let Some(records) = &self.kept
+        {
+            self.ledger.units.clone_from(records);
+            (self.ledger.is_unread, self.is_unwritten) = (false, true);
+            self.has_other_notes();
+        }
     }
 
     /// Forgets what was found out from what is noted.
@@ -205,16 +244,20 @@ impl Rollout {
             let before = known.ledger.column(cluster);
             let (result, others) = change(&mut known);
             let delta = known.ledger.changes_since(&before, &others);
-            if delta.is_empty() {
+            let is_unwritten = known.is_unwritten && !known.ledger.units.is_empty();
+            if delta.is_empty() && !is_unwritten {
                 return Ok((result, false));
             }
             known.has_other_notes();
             let Some(state) = &self.state else { return Ok((result, true)) };
-            let Known { journal, ledger, forgotten_for, .. } = &mut *known;
-            match forgotten_for {
-                None => journal.add((state, &self.sync), ledger, &delta)?,
-                Some(_) => journal.write((state, &self.sync), ledger)?,
+            let Known { journal, ledger, forgotten_for, is_unwritten, .. } = &mut *known;
+            if forgotten_for.is_none() && !*is_unwritten {
+                journal.add((state, &self.sync), ledger, &delta)?;
+            } else {
+                journal.write((state, &self.sync), ledger)?;
             }
+            *is_unwritten = false;
+            known.is_noted = !known.ledger.is_unread;
             Ok((result, true))
         })
     }
@@ -224,10 +267,12 @@ impl Rollout {
         let Some(state) = &self.state else { return Ok(()) };
         let is_there = |cluster: &str| self.all.contains(cluster);
         if let Some(ledger) = known.journal.news(state, &self.sync)? {
-            known.ledger = ledger;
-            known.has_been_read = true;
-            known.has_other_notes();
+            known.reads(ledger);
             known.forgotten_for = known.ledger.knows_others(is_there).then(String::new);
+        }
+        match &self.heads {
+            Some(_) => known.takes_in(),
+            None => known.ledger.is_unread = false,
         }
         // Nothing of this process is about clusters that are not there.
         if let (Some(last), Some(revision)) = (&mut known.forgotten_for, revision)

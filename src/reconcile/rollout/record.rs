@@ -1,4 +1,6 @@
 //! The records of rollouts, in the state folder: how far the change of each unit has come.
+//!
+//! A part of them is kept on each cluster, too (`kept`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +26,9 @@ pub struct Ledger {
     /// The deletions on each cluster; what is done counts on, until something else is to be had.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub deletions: BTreeMap<String, Deletions>,
+    /// It was begun without what is kept on the clusters, which has not been read yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unread: bool,
 }
 
 /// The deletions on a cluster.
@@ -274,6 +279,11 @@ impl Record {
 }
 
 impl Ledger {
+    /// Begins one, where there is none.
+    pub(super) fn unread() -> Self {
+        Self { is_unread: true, ..Self::default() }
+    }
+
     /// Returns the rollout of a unit.
     pub(super) fn of(&self, unit: &ObjectId) -> Option<&Record> {
         self.find(unit).ok().map(|index| &self.units[index])

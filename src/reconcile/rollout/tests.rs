@@ -3,6 +3,8 @@ mod deletions;
 mod finish;
 mod in_waves;
 mod journal;
+mod kept;
+mod merged;
 mod news;
 
 use std::rc::Rc;

@@ -17,7 +17,8 @@ use tracing::{error, info};
 use super::back::Trial;
 use super::deletions::{DELIBERATION, uncounted};
 use super::known::{Asks, Doing, Known, Part};
-use super::record::{Member, Pause, Record};
+use super::recall::Standing;
+use super::record::{Member, Record};
 use super::waves::Verdict;
 use super::{Rollout, unknown};
 use crate::basics::lock::lock;
@@ -42,6 +43,8 @@ pub struct Turn {
     has_ended: AtomicBool,
     /// Whether noting what it asked for has failed.
     is_unnoted: AtomicBool,
+    /// What is kept on the cluster itself; nothing as long as nobody has looked.
+    pub(super) standing: Mutex<Option<Standing>>,
     /// The digests of what is wanted of each unit; nothing where nothing has changed since the last round.
     pub(super) contents: Mutex<Option<BTreeMap<ObjectId, String>>>,
 }
@@ -120,7 +123,7 @@ impl Turn {
         let (rollout, cluster, told) = (Arc::clone(rollout), cluster.to_owned(), Mutex::default());
         let (has_ended, is_unnoted) = (AtomicBool::new(false), AtomicBool::new(false));
         let begun = Instant::now();
-        let contents = Mutex::default();
+        let (standing, contents) = (Mutex::default(), Mutex::default());
         let turn = Self {
             rollout,
             cluster,
@@ -133,6 +136,7 @@ impl Turn {
             told,
             has_ended,
             is_unnoted,
+            standing,
             contents,
         };
         if turn.takes_part() {
@@ -192,6 +196,10 @@ impl Turn {
         let ask = |known: &mut Known| {
             known.count(self.asks(), asked.deletes);
             let ((answer, lifted), decisions) = self.answer(known, asked, lift);
+            if self.rollout.unread(known).is_some() {
+                // What would be noted now would count as newer than what is kept on the clusters.
+                return ((answer, lifted), BTreeSet::new());
+            }
             self.carry_out(known, &asked.units, decisions);
             for unit in &lifted {
                 self.lets_go(known, (unit, asked.units.get(unit)), answer.waits.get(unit).map(|wait| wait.guard));
@@ -258,7 +266,7 @@ impl Turn {
         let (asks, waves) = (self.asks(), &self.rollout.waves);
         // Where nothing is changed others are not asked what they do.
         let with_parts = self.mode == Mode::Apply;
-        let paused = known.ledger.paused.as_ref().map(|pause| pause.wait(&self.rollout.sync));
+        let stopped = self.rollout.stopped(known);
         let decide = |(unit, digest): (&ObjectId, &String)| {
             let last = known.ledger.of(unit);
             let is_it = |record: &&Record| record.target == self.target || record.is_for(&self.cluster, digest);
@@ -275,7 +283,7 @@ impl Turn {
                     (Some(record), verdict)
                 }
             };
-            let verdict = paused.as_ref().map_or(verdict, |wait| Verdict::Wait(None, wait.clone()));
+            let verdict = stopped.as_ref().map_or(verdict, |wait| Verdict::Wait(None, wait.clone()));
             Decision { unit: unit.clone(), record, verdict }
         };
         units.iter().map(decide).collect()
@@ -330,8 +338,8 @@ impl Turn {
 
     fn take_from(&self, known: &mut Known) -> bool {
         let mut has_taken = false;
-        let is_paused = known.ledger.paused.is_some();
-        for unit in lock(&self.told).waits.keys().filter(|_| !is_paused) {
+        let is_stopped = self.rollout.stopped(known).is_some();
+        for unit in lock(&self.told).waits.keys().filter(|_| !is_stopped) {
             // It may be another rollout by now, of which this cluster knows nothing.
             let is_it = |record: &&Record| record.wants.contains_key(&self.cluster);
             let Some(record) = known.ledger.of(unit).filter(is_it) else { return true };
@@ -358,6 +366,7 @@ impl Turn {
     fn prospect_in(&self, known: &Known) -> Prospect {
         let (told, waves, asks) = (lock(&self.told), &self.rollout.waves, self.asks());
         let (mut is_open, mut is_stale) = (false, false);
+        let is_stopped = self.rollout.stopped(known).is_some();
         if let (Some(told), Some(Some(Part::Looked { deletes, .. }))) =
             (&told.deletions, known.parts().get(&self.cluster))
         {
@@ -370,7 +379,7 @@ impl Turn {
         // A plan shows what would have to wait, and does not.
         for (unit, told) in told.waits.iter().filter(|_| self.mode == Mode::Apply) {
             match known.expected(waves, unit, asks) {
-                _ if known.ledger.paused.is_some() => {}
+                _ if is_stopped => {}
                 Verdict::First | Verdict::Go => return Prospect::Come,
                 Verdict::Wait(_, wait) if wait.guard != told.guard => return Prospect::Due,
                 Verdict::Wait(on, wait) => {
@@ -400,6 +409,7 @@ impl Turn {
     }
 
     fn sees(&self, report: &ClusterReport, doing: Doing) {
+        self.hears(report);
         if !self.takes_part() {
             return;
         }
@@ -466,18 +476,6 @@ impl Turn {
         let before = lock(&self.rollout.known).takes(&self.cluster, part.clone());
         if before != Some(part) {
             self.rollout.news(self.now());
-        }
-    }
-}
-
-impl Pause {
-    fn wait(&self, sync: &str) -> Wait {
-        let message = format!("the rollouts of this sync are {}", self.words());
-        Wait {
-            guard: Guard::RolloutPaused,
-            message,
-            hint: format!("`gatewright rollout resume {sync}` lets them go on"),
-            why: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use gatewright_engine::health::pods::Count;
 use gatewright_engine::kinds::has_pods;
 use gatewright_engine::object::ObjectId;
 
+use super::kept;
 use crate::cluster::{Cluster, ClusterError};
 use crate::inventory::audit::Audit;
 use crate::inventory::store;
@@ -35,9 +36,9 @@ pub(super) async fn conclude(
     if !is_same_want || !is_same_key || metadata.is_older_than(&cache.versions) || !is_untouched(cache, metadata) {
         return Ok(None);
     }
-    if store::version(cluster, settings.sync()).await?.as_ref() != Some(&no_change.inventory) {
-        return Ok(None);
-    }
+    let head = store::head(cluster, settings.sync()).await?;
+    let Some(head) = head.filter(|head| head.version == no_change.inventory) else { return Ok(None) };
+    kept::read(settings, &head.inventory, head.rollouts.as_deref()).await;
     if !are_as_copied(cluster, &cache.objects, no_change, metadata).await? {
         return Ok(None);
     }
