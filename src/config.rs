@@ -18,6 +18,7 @@ pub mod hosts;
 mod pack_overrides;
 pub mod packs;
 pub mod rollout;
+pub mod rules;
 pub mod settings;
 mod validate;
 pub(crate) mod webhooks;
@@ -30,6 +31,7 @@ use gatewright_engine::check::{check, suggest};
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::{PackError, Packs};
 use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::rules::Severities;
 use gatewright_engine::schema::Schema;
 use gatewright_engine::text::{digest, listed};
 use gatewright_engine::yaml::{self, Node};
@@ -77,6 +79,8 @@ pub struct Config {
     pack_folders: Folders,
     /// The definitions by which documents are checked.
     definitions: definitions::Found,
+    /// The severities of rules that are not the usual ones.
+    severities: Severities,
     /// The packs that are made of all this, once somebody has asked for them: it takes most of the time of a start.
     packs: Arc<OnceLock<Arc<Packs>>>,
     /// The clusters that were found in folders.
@@ -168,6 +172,7 @@ fn understand(
     let mut wrong = |path: &[&str], message: String| problems.push(Problem::file(reader.place(&root, path), message));
     let pack_folders = packs::read_all(&mut settings, &paths, environment, &mut wrong);
     let definitions = definitions::read_all(&mut settings, &paths, &mut wrong);
+    let severities = rules::read_all(&settings.rules, &mut wrong);
     let names: Vec<&str> = pack_folders.names().collect();
     let pack_overrides = pack_overrides::read_all(&mut settings, &names, &paths, is_whole, &mut wrong);
     none_of(problems)?;
@@ -185,6 +190,7 @@ fn understand(
         pack_overrides,
         pack_folders,
         definitions,
+        severities,
         packs: Arc::default(),
         cluster_folders,
         secret_clusters,
@@ -428,7 +434,7 @@ impl Config {
         let file = self.file.to_string_lossy();
         let (authorities, definitions) = (self.authorities.clone(), self.definitions.all.clone());
         let config = PackConfig { file: &file, root, authorities, overrides, definitions };
-        packs::build(Some(&config), &self.pack_folders)
+        Ok(packs::build(Some(&config), &self.pack_folders)?.with_severities(self.severities.clone()))
     }
 
     /// Builds them as the deployers of control planes know them: without the settings that only we have.
@@ -447,6 +453,6 @@ impl Config {
     pub fn packs_key(&self) -> String {
         let settings = self.root.get("packs").map_or(Value::Null, Node::to_value);
         let made_of = (&self.authorities, &self.pack_overrides, &self.pack_folders.own, &self.definitions.key);
-        digest(format!("{settings} {made_of:?}").as_bytes())
+        digest(format!("{settings} {made_of:?} {:?}", self.severities).as_bytes())
     }
 }

@@ -20,6 +20,7 @@ use super::depends::DependsOn;
 use super::folders;
 use super::hosts::HostSettings;
 use super::rollout::RolloutSettings;
+use super::rules::RuleSettings;
 use super::webhooks::WebhookSettings;
 use crate::basics::duration::Period;
 use crate::basics::size::Size;
@@ -68,6 +69,8 @@ pub struct Settings {
     pub pack_folders: Vec<PathBuf>,
     /// Folders with definitions of kinds (CRDs) by which documents are checked, in place of built-in ones.
     pub crd_folders: Vec<PathBuf>,
+    /// Severities of rules about specs, by the ids of the rules.
+    pub rules: BTreeMap<String, RuleSettings>,
     /// Settings of packs.
     pub packs: PackSettings,
     /// Settings of packs for some clusters or classes, over those of `packs`.

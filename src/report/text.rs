@@ -195,7 +195,8 @@ impl Writer {
             let object = problem.object.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
             let on = if clusters.is_empty() { String::new() } else { format!("; on {}", named(clusters)) };
             let mark = report.mark(*since).map(|mark| format!("  ({mark})")).unwrap_or_default();
-            self.line(&format!("  {}: {object}{}{on}{mark}", problem.place, problem.message));
+            let rule = problem.rule.map(|rule| format!(" [{rule}]")).unwrap_or_default();
+            self.line(&format!("  {}: {object}{}{rule}{on}{mark}", problem.place, problem.message));
             if let Some(hint) = &problem.hint {
                 self.line(&format!("    {hint}"));
             }

@@ -7,6 +7,7 @@
 //! Words on the command line limit it to the cases in whose names one of them occurs, as for every test program.
 
 mod compare;
+mod rules;
 mod tally;
 mod validation;
 
@@ -33,10 +34,13 @@ fn main() -> ExitCode {
     let suites = cases::suites(&cases::folders());
     let mut passed: Vec<bool> = suites.iter().map(|suite| run(suite, &words)).collect();
     passed.push(validation::run(&cases::folders(), &words));
+    passed.push(rules::run(&cases::folders(), &words));
     if words.is_empty() {
         let inputs =
             |suite: &Suite| suite.cases().into_iter().map(|(_, folder)| folder.join("in.yaml")).collect::<Vec<_>>();
-        passed.push(validation::raise_no_alarm(&suites.iter().flat_map(inputs).collect::<Vec<_>>()));
+        let inputs: Vec<_> = suites.iter().flat_map(inputs).collect();
+        passed.push(validation::raise_no_alarm(&inputs));
+        passed.push(rules::raise_no_alarm(&cases::folders(), &inputs));
     }
     if passed.iter().all(|passed| *passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -71,7 +71,7 @@ pub(super) fn raise_no_alarm(inputs: &[PathBuf]) -> bool {
 }
 
 /// All packs, with definitions.
-fn packs(definitions: Definitions) -> Packs {
+pub(super) fn packs(definitions: Definitions) -> Packs {
     let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
     build(None, &folders).expect("they load").with_definitions(definitions)
 }
@@ -85,15 +85,20 @@ fn verdict(folder: &Path, line: &str) -> Option<(PathBuf, bool)> {
 }
 
 /// Returns all files with documents below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let below = |path: PathBuf| if path.is_dir() { files(&path) } else { vec![path] };
     entries.flat_map(below).filter(|path| path.extension().is_some_and(|it| it == "yaml")).collect()
 }
 
+/// Puts values in the place of names in the conformance tests of the Gateway API.
+pub(super) fn with_values(text: &str) -> String {
+    PLACEHOLDERS.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+}
+
 /// Returns all that is said of documents, the hints for what is taken left out.
 fn said(text: &str, packs: &Packs) -> Vec<String> {
-    let text = PLACEHOLDERS.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
+    let text = with_values(text);
     let specs = Source::load(&Tree::from_iter([("it.yaml", text)]), packs, None).specs;
     let problems = specs.problems.iter().filter(|problem| problem.scope != Scope::Warning);
     problems.chain(specs.refused.values().flatten()).map(ToString::to_string).collect()

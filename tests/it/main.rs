@@ -75,6 +75,7 @@ mod rights;
 mod rollback;
 mod rollout;
 mod rounds;
+mod rules;
 mod saved_plans;
 mod secrets;
 mod siblings;

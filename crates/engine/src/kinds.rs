@@ -130,6 +130,11 @@ impl Table {
         self.row(&kind.group, &kind.kind).scope == Scope::Cluster
     }
 
+    /// Returns whether objects of a kind are in namespaces, if it has a row.
+    pub(crate) fn scope(&self, group: &str, kind: &str) -> Option<row::Scope> {
+        self.find(group, kind).map(|row| row.scope)
+    }
+
     /// Tells whether a kind is known to exist beside those of Kubernetes: what is called so is no slip of the pen.
     pub(crate) fn knows(&self, group: &str, kind: &str) -> bool {
         !is_of_kubernetes(group) && self.find(group, kind).is_some()

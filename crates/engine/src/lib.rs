@@ -95,6 +95,7 @@ pub mod reading;
 pub mod relations;
 pub mod render;
 pub mod resolve;
+pub mod rules;
 pub mod schema;
 pub mod selector;
 pub mod spec;

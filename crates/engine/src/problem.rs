@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mask::Masker;
 use crate::object::ObjectId;
+use crate::rules;
 use crate::text::did_you_mean;
 use crate::yaml::Position;
 
@@ -63,6 +64,9 @@ pub struct Problem {
     pub hint: Option<String>,
     /// The extent of the damage.
     pub scope: Scope,
+    /// The rule that it breaks, if that has an id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<rules::Id>,
 }
 
 /// The part that a problem spoils.
@@ -82,12 +86,12 @@ impl Problem {
     /// A problem with one document. What looks like a credential in the message is masked.
     pub fn document(place: Place, message: impl Into<String>) -> Self {
         let message = Masker::default().text(&message.into());
-        Self { place, object: None, message, hint: None, scope: Scope::Document }
+        Self { place, object: None, message, hint: None, scope: Scope::Document, rule: None }
     }
 
     /// A problem with the parameters of a Gateway, by the reason that its condition `Accepted` has for this.
     pub fn invalid_parameters(place: Place, message: impl fmt::Display) -> Self {
-        Self::document(place, format!("InvalidParameters: {message}"))
+        Self::document(place, format!("InvalidParameters: {message}")).by(rules::INVALID_PARAMETERS)
     }
 
     /// A problem that makes a whole file unreadable.
@@ -112,6 +116,12 @@ impl Problem {
         Self { hint: did_you_mean(near).or(self.hint), ..self }
     }
 
+    /// Adds the rule that the problem breaks.
+    #[must_use]
+    pub fn by(self, rule: rules::Id) -> Self {
+        Self { rule: Some(rule), ..self }
+    }
+
     /// Adds the object that the problem is about.
     #[must_use]
     pub fn about(self, object: ObjectId) -> Self {
@@ -126,8 +136,11 @@ impl fmt::Display for Problem {
             write!(f, "{object}: ")?;
         }
         f.write_str(&self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, " ({hint})"),
+        if let Some(hint) = &self.hint {
+            write!(f, " ({hint})")?;
+        }
+        match &self.rule {
+            Some(rule) => write!(f, " [{rule}]"),
             None => Ok(()),
         }
     }

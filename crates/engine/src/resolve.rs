@@ -17,6 +17,7 @@ use crate::overlay::{Assignment, Overlay};
 use crate::pack::manifest::ParameterKind;
 use crate::pack::{Pack, Packs, Parameters};
 use crate::problem::{Place, Problem};
+use crate::rules;
 use crate::spec::gateway::{Gateway, GatewayClass};
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, GATEWAY_API, Kind, Specs};
@@ -190,7 +191,8 @@ impl<'a> Context<'a> {
             None => format!("known classes: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
         };
         let message = format!("there is no GatewayClass {name:?} in the source");
-        Err(self.document.problem(&["spec", "gatewayClassName"], message).hint(hint).into())
+        let problem = self.document.problem(&["spec", "gatewayClassName"], message).hint(hint);
+        Err(problem.by(rules::CLASS_NOT_FOUND).into())
     }
 
     fn add_class_layer(&self, class: &'a Document, resolved: &mut Resolved<'a>) -> Result<(), Box<Problem>> {
@@ -199,7 +201,8 @@ impl<'a> Context<'a> {
         let at = |message| Box::new(self.invalid(class.place_of(&["spec", "parametersRef"]), message));
         let named = kind_of(resolved.pack, &reference.group, &reference.kind).map_err(at)?;
         let Some(namespace) = reference.namespace.filter(|namespace| !namespace.is_empty()) else {
-            return Err(at("the parametersRef of the class needs a namespace".to_owned()));
+            let problem = at("the parametersRef of the class needs a namespace".to_owned());
+            return Err(problem.by(rules::CLASS_PARAMETERS_NAMESPACE_MISSING).into());
         };
         let ParameterKind { group, kind, .. } = &named.kind;
         let id = ObjectId::new(group, kind, self.specs.namespace(&namespace), &reference.name);

@@ -31,6 +31,7 @@ use crate::object::{Gvk, ObjectId};
 use crate::pack::Packs;
 use crate::problem::{Place, Problem};
 use crate::reading::{Flaw, Reading, Suspect};
+use crate::rules::known::Known;
 use crate::schema::{Schema, SchemaError};
 use crate::spec::overlay::OverlayFolders;
 use crate::tree::{Entry, IGNORE_FILE, Tree};
@@ -198,6 +199,8 @@ pub struct Specs {
     pub kinds: kinds::Table,
     /// The definitions by which documents are checked.
     pub definitions: Definitions,
+    /// What rules know of documents that are not kept whole.
+    pub(crate) known: Known,
 }
 
 /// Reads all documents of a source in which overlays count only where they stand in some folders, by the kinds that packs
@@ -231,6 +234,7 @@ pub(crate) fn load(
         }
     }
     specs.read_config_maps(kinds);
+    specs.known = Known::of(&specs);
     specs
 }
 

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use gatewright_engine::pack::Subject;
 use gatewright_engine::pack::gateway::Map;
 use gatewright_engine::problem::Problem;
+use gatewright_engine::rules::UNSUPPORTED_ADDRESS_TYPE;
 
 use crate::problems::problem;
 use parameters::Image;
@@ -51,12 +52,17 @@ pub(crate) fn load_balancer_ip(
     let is_ip = |kind: Option<&str>| kind.is_none_or(|kind| kind == "IPAddress");
     let mut wanted = addresses.iter().filter(|address| is_ip(address.kind.as_deref()));
     let value = wanted.next().and_then(|address| address.value.clone());
-    let message = match (value.filter(|value| value.parse::<IpAddr>().is_ok()), wanted.next()) {
-        (_, Some(_)) => format!("spec.addresses asks for {} addresses; only one can be given", addresses.len()),
-        (None, None) => "spec.addresses holds no IP address that a load balancer could get".to_owned(),
-        (ip, None) => return Ok(ip),
-    };
-    Err(vec![problem(subject.document, &["spec", "addresses"], message)])
+    let wrong = |message: String| problem(subject.document, &["spec", "addresses"], message);
+    match (value.filter(|value| value.parse::<IpAddr>().is_ok()), wanted.next()) {
+        (_, Some(_)) => {
+            Err(vec![wrong(format!("spec.addresses asks for {} addresses; only one can be given", addresses.len()))])
+        }
+        (None, None) => {
+            let message = "spec.addresses holds no IP address that a load balancer could get";
+            Err(vec![wrong(message.to_owned()).by(UNSUPPORTED_ADDRESS_TYPE)])
+        }
+        (ip, None) => Ok(ip),
+    }
 }
 
 /// Returns `registry/repository:tag@digest`, without the parts that are empty.

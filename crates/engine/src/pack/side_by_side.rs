@@ -7,6 +7,7 @@ use crate::admission::Definitions;
 use crate::enforce::Rule;
 use crate::kinds;
 use crate::kinds::name::KindName;
+use crate::rules::Severities;
 use crate::spec::{GATEWAY_API, Kinds, base_kinds};
 
 /// Puts what packs say of kinds into one table.
@@ -34,6 +35,7 @@ pub struct Packs {
     kinds: Kinds,
     table: kinds::Table,
     definitions: Definitions,
+    severities: Severities,
 }
 
 impl fmt::Debug for Packs {
@@ -58,13 +60,24 @@ impl Packs {
             pack.read_rules(&kinds)?;
             pack.overrides.iter_mut().try_for_each(|other| other.pack.read_rules(&kinds))?;
         }
-        Ok(Self { all, kinds, table, definitions: Definitions::default() })
+        Ok(Self { all, kinds, table, definitions: Definitions::default(), severities: Severities::default() })
     }
 
     /// Adds the definitions by which documents are checked as an API server would.
     #[must_use]
     pub fn with_definitions(self, definitions: Definitions) -> Self {
         Self { definitions, ..self }
+    }
+
+    /// Gives rules the severities of a config file.
+    #[must_use]
+    pub fn with_severities(self, severities: Severities) -> Self {
+        Self { severities, ..self }
+    }
+
+    /// Returns the severities of rules that are not the usual ones.
+    pub fn severities(&self) -> &Severities {
+        &self.severities
     }
 
     /// Returns the definitions by which documents are checked.

@@ -1,0 +1,90 @@
+//! References to Secrets and ConfigMaps: whether they are allowed, and whether what they name is in the source.
+
+use super::Id;
+use super::found::{Sheet, dotted, text};
+use super::known::asks_for_certificates;
+use super::table::REFERENCE_NOT_GRANTED;
+use crate::check::suggest;
+use crate::object::ObjectId;
+use crate::spec::GATEWAY_API;
+use crate::text::did_you_mean;
+use crate::yaml::Node;
+
+/// A reference as it stands in a document, with what is left out filled in.
+pub(super) struct Reference<'a> {
+    /// Its path in the document.
+    pub(super) path: Vec<String>,
+    pub(super) group: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+    pub(super) namespace: &'a str,
+}
+
+impl<'a> Reference<'a> {
+    /// Reads a reference, whose kind is `kind` if it names none.
+    pub(super) fn read(sheet: &Sheet<'a>, node: &'a Node, path: Vec<String>, kind: &'static str) -> Option<Self> {
+        let own = sheet.document.id.namespace.as_str();
+        let namespace = text(node, &["namespace"]).filter(|namespace| !namespace.is_empty());
+        Some(Self {
+            path,
+            group: text(node, &["group"]).unwrap_or_default(),
+            kind: text(node, &["kind"]).unwrap_or(kind),
+            name: text(node, &["name"])?,
+            namespace: sheet.context.specs.namespace(namespace.unwrap_or(own)),
+        })
+    }
+
+    pub(super) fn id(&self) -> ObjectId {
+        ObjectId::new(self.group, self.kind, self.namespace, self.name)
+    }
+
+    fn parts(&self, field: &'static str) -> Vec<&str> {
+        self.path.iter().map(String::as_str).chain((!field.is_empty()).then_some(field)).collect()
+    }
+}
+
+impl<'a> Sheet<'a> {
+    /// Says that a reference names something of the wrong kind.
+    pub(super) fn wrong_kind(&mut self, rule: Id, reference: &Reference<'_>, wanted: &str) {
+        let Reference { group, kind, .. } = reference;
+        let field = if *kind == wanted { "group" } else { "kind" };
+        let path = reference.parts(field);
+        let message =
+            format!("{} names a {kind} of group {group:?}, but must name a {wanted}", dotted(&reference.parts("")));
+        let hint = format!("write {{kind: {wanted}, name: …}}, with group: \"\" or without a group");
+        self.warn(rule, &path, (message, hint));
+    }
+
+    /// Says that a reference is not allowed, or leads nowhere, as far as the source shows.
+    pub(super) fn look_up(&mut self, rule: Id, reference: &Reference<'_>) {
+        let id = reference.id();
+        let own = &self.document.id;
+        let specs = self.context.specs;
+        if id.namespace != own.namespace && !specs.known.grants(own, &id) {
+            let (kind, from) = (&own.kind, &own.namespace);
+            let message =
+                format!("{} names {id}, and no ReferenceGrant of the source allows that", dotted(&reference.parts("")));
+            let hint = format!(
+                "put a ReferenceGrant into namespace {:?}: from: [{{group: {GATEWAY_API}, kind: {kind}, namespace: {from}}}], \
+                 to: [{{group: {:?}, kind: {}}}]",
+                id.namespace, id.group, id.kind
+            );
+            return self.warn(REFERENCE_NOT_GRANTED, &reference.parts("namespace"), (message, hint));
+        }
+        if self.is_there(&id) {
+            return;
+        }
+        let message = format!("{} names {id}, which is not in the source", dotted(&reference.parts("")));
+        let usual = || "it has to be on the cluster by then; nothing is held for it".to_owned();
+        let hint = did_you_mean(suggest(&id.name, self.context.beside(&id))).unwrap_or_else(usual);
+        self.warn(rule, &reference.parts("name"), (message, hint));
+    }
+
+    /// Tells whether the source holds an object, or something of which a controller makes it.
+    fn is_there(&self, id: &ObjectId) -> bool {
+        let is_secret = id.is_a("", "Secret");
+        let is_made =
+            || self.context.specs.known.makes_secret(&id.namespace, &id.name) || asks_for_certificates(self.document);
+        self.context.has(id) || (is_secret && is_made())
+    }
+}

@@ -1,0 +1,60 @@
+//! Listener sets: what is wrong in their listeners, and whether their Gateway lets them attach.
+
+use super::certificates;
+use super::found::{Sheet, text};
+use super::listeners::{self, Listener};
+use super::table::LISTENER_SET_NOT_ALLOWED;
+use super::{ports, protocols};
+use crate::object::ObjectId;
+use crate::spec::Document;
+use crate::yaml::{Content, Node};
+
+/// Checks a listener set.
+pub(super) fn check(sheet: &mut Sheet<'_>) {
+    let all = Listener::all(sheet.root());
+    listeners::check(sheet, &all);
+    certificates::of_listeners(sheet, &all);
+    protocols::check(sheet, &all, Vec::new());
+    ports::check(sheet, &all);
+    let Some(parent) = sheet.context.parent(sheet.document) else { return };
+    if let Some(said) = refusal(sheet, &parent) {
+        sheet.warn(LISTENER_SET_NOT_ALLOWED, &["spec", "parentRef"], said);
+    }
+}
+
+/// Says why a Gateway does not let the set attach, as far as the source shows.
+fn refusal(sheet: &Sheet<'_>, parent: &ObjectId) -> Option<(String, String)> {
+    let specs = sheet.context.specs;
+    let Some(gateway) = specs.documents.get(parent) else {
+        let message = format!("its {parent} is not in the source, and a Gateway allows no listener sets by itself");
+        let hint = "see that its spec.allowedListeners allows the namespace of the set".to_owned();
+        return (!specs.broken.contains_key(parent)).then_some((message, hint));
+    };
+    let namespace = &sheet.document.id.namespace;
+    let from = text(&gateway.root, &["spec", "allowedListeners", "namespaces", "from"]).unwrap_or("None");
+    let is_allowed = match from {
+        "All" => true,
+        "Same" => *namespace == parent.namespace,
+        // Namespaces that are not in the source may have any labels.
+        "Selector" => specs.known.labels(namespace).is_none_or(|labels| selects(gateway, &labels)),
+        _ => false,
+    };
+    let message = match from {
+        "None" => format!("its {parent} allows no listener sets"),
+        _ => format!("its {parent} allows no listener sets of namespace {namespace:?}"),
+    };
+    let wanted = if *namespace == parent.namespace { "Same" } else { "All" };
+    let hint = format!("write allowedListeners: {{namespaces: {{from: {wanted}}}}} into the spec of the Gateway");
+    (!is_allowed).then_some((message, hint))
+}
+
+/// Tells whether the selector of a Gateway may select a namespace with these labels.
+fn selects(gateway: &Document, labels: &std::collections::BTreeMap<String, String>) -> bool {
+    let path = ["spec", "allowedListeners", "namespaces", "selector", "matchLabels"];
+    let wanted = gateway.root.at(path).into_iter().flat_map(Node::fields);
+    let has = |(key, value): (&str, &Content)| match value {
+        Content::String(value) => labels.get(key) == Some(value),
+        _ => false,
+    };
+    wanted.map(|(key, field)| (key, &field.node.content)).all(has)
+}

@@ -1,0 +1,117 @@
+//! Rules and their pages: each has one in `docs/rules`, whose first example breaks it and nothing else, and whose second
+//! one breaks nothing.
+
+use std::fs;
+
+use gatewright::config::packs::{build, folders};
+use gatewright_engine::pack::Packs;
+use gatewright_engine::problem::Scope;
+use gatewright_engine::rules::{ALL, Rule, Severity};
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{self, Options};
+
+use crate::cluster::binaries::in_repository;
+use crate::golden::blesses;
+use crate::program::Desk;
+
+const PAGES: &str = "docs/rules";
+
+fn packs() -> Packs {
+    let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
+    build(None, &folders).expect("they load")
+}
+
+fn page(rule: &Rule) -> String {
+    let path = in_repository(&format!("{PAGES}/{}.md", rule.id));
+    fs::read_to_string(&path).unwrap_or_else(|error| format!("there is no page: {error}"))
+}
+
+/// Returns the text of a block below a heading.
+fn block<'a>(page: &'a str, heading: &str, language: &str) -> &'a str {
+    let below = page.split_once(&format!("\n## {heading}\n")).map_or("", |(_, below)| below);
+    let below = below.split("\n## ").next().unwrap_or_default();
+    let inside = below.split_once(&format!("```{language}\n")).map_or("", |(_, inside)| inside);
+    inside.split_once("```").map_or("", |(inside, _)| inside)
+}
+
+fn lines(text: &str, packs: &Packs) -> (String, bool) {
+    let rendering = unit::render(&Tree::from_iter([("gateway.yaml", text)]), packs, &Options::default());
+    let is_error = rendering.problems.iter().any(|problem| problem.scope != Scope::Warning);
+    (rendering.problems.iter().map(|problem| format!("{problem}\n")).collect(), is_error)
+}
+
+#[test]
+fn each_rule_has_a_page_and_each_page_a_rule() {
+    let index = fs::read_to_string(in_repository(&format!("{PAGES}/README.md"))).expect("it is there");
+    for rule in &ALL {
+        let Rule { id, name, severity, summary, .. } = rule;
+        let page = page(rule);
+        assert!(page.starts_with(&format!("# {id}: {name}\n\n{summary}\n")), "{id}: {page}");
+        let shown = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };
+        let row = format!("\n| {severity} | {} | {} |\n", shown(rule.condition), shown(rule.reason));
+        assert!(page.contains(&row), "{id} has no line {row}");
+        let mark = if rule.is_fixed { "*" } else { "" };
+        let row = format!("\n| [{id}]({id}.md) | `{name}` | {severity}{mark} | {summary} |\n");
+        assert!(index.contains(&row), "the index has no line {row}");
+    }
+    let entries = fs::read_dir(in_repository(PAGES)).expect("they can be listed");
+    let names = entries.map(|entry| entry.expect("they can be listed").file_name().to_string_lossy().into_owned());
+    let is_known = |name: &String| ALL.iter().any(|rule| *name == format!("{}.md", rule.id)) || name == "README.md";
+    assert_eq!(names.filter(|name| !is_known(name)).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// The text below the first example is what is said about it; `GATEWRIGHT_BLESS=1` writes it again.
+#[test]
+fn the_first_example_of_a_page_breaks_its_rule_and_the_second_none() {
+    let packs = packs();
+    for rule in &ALL {
+        let (id, page) = (rule.id, page(rule));
+        let wrong = block(&page, "Wrong", "yaml");
+        let (said, is_error) = lines(wrong, &packs);
+        assert!(!said.is_empty() && said.lines().all(|line| line.ends_with(&format!(" [{id}]"))), "{id}: {said}");
+        assert_eq!(is_error, rule.severity == Severity::Error, "{id}: {said}");
+        let shown = block(&page, "Wrong", "text");
+        if blesses() {
+            let path = in_repository(&format!("{PAGES}/{id}.md"));
+            fs::write(path, page.replacen(shown, &said, 1)).expect("it can be written");
+        } else {
+            assert_eq!(shown, said, "{id}");
+        }
+        let mended = block(&page, "Mended", "yaml");
+        assert!(!mended.is_empty() && mended != wrong, "{id}");
+        assert_eq!(lines(mended, &packs).0, "", "{id}");
+    }
+}
+
+#[test]
+fn the_last_example_of_a_page_can_be_written_into_a_config_file() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let usual = fs::read_to_string(desk.path("gatewright.yaml")).expect("it is there");
+    for rule in ALL.iter().filter(|rule| !rule.is_fixed) {
+        let page = page(rule);
+        let settings = block(&page, "Another severity", "yaml");
+        assert!(settings.contains(&rule.id.to_string()), "{}", rule.id);
+        desk.write("gatewright.yaml", &format!("{usual}{settings}"));
+        desk.run(&["config", "check"]).exits(0);
+        desk.write("wrong/gateway.yaml", block(&page, "Wrong", "yaml"));
+        let run = desk.run(&["check", "wrong"]);
+        assert!(run.code == 0 || rule.id == gatewright_engine::rules::UNSUPPORTED_ADDRESS_TYPE, "{}", run.err);
+    }
+}
+
+#[test]
+fn a_rule_that_is_turned_up_holds_in_every_command() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    desk.run(&["sync"]).exits(0).says("12 objects created");
+    desk.replace("specs/shop/storefront.yaml", "cert-manager.io/cluster-issuer", "example.com/other");
+    desk.run(&["check", "specs"]).exits(0).complains("names Secret shop/shop-example-com").complains("[GW010]\n");
+    desk.run(&["plan", "--detailed-exitcode"]).says("[GW010]\n");
+    let usual = fs::read_to_string(desk.path("gatewright.yaml")).expect("it is there");
+    desk.write("gatewright.yaml", &format!("{usual}rules: {{GW010: {{severity: error}}}}\n"));
+    desk.replace("specs/shop/storefront.yaml", "port: 8080", "port: 8081");
+    desk.run(&["check", "specs"]).exits(1).complains("[GW010]\n");
+    desk.run(&["sync"]).says("[GW010]\n").says("12 objects up to date");
+    desk.write("gatewright.yaml", &format!("{usual}rules: {{GW010: {{severity: off, reason: a test}}}}\n"));
+    let run = desk.run(&["sync"]).exits(0).says("2 objects updated");
+    assert!(!run.out.contains("GW010"), "{}", run.out);
+}
