@@ -32,7 +32,11 @@ fn infrastructure(sheet: &mut Sheet<'_>) {
         for key in keys.filter(|key| key.starts_with(RESERVED)) {
             let message = format!("{} has {key:?}, whose prefix is the standard's own", dotted(&path));
             let hint = "take it away, or use a prefix of your own, as example.com/".to_owned();
-            sheet.add(RESERVED_PREFIX, &[&path[..], &[key]].concat(), (message, hint));
+            let path = [&path[..], &[key]].concat();
+            // A pack leaves the standard's own as it has to be, and renders the rest.
+            let is_harmless = matches!(sheet.provider, Provider::Pack);
+            let said = (message, hint);
+            if is_harmless { sheet.warn(RESERVED_PREFIX, &path, said) } else { sheet.add(RESERVED_PREFIX, &path, said) }
         }
     }
 }

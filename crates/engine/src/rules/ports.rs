@@ -7,6 +7,7 @@ use super::found::{Sheet, dotted};
 use super::listeners::Listener;
 use super::protocols::Lost;
 use super::table::{HTTP_AND_TLS_ON_ONE_PORT, PROTOCOL_CONFLICT, TCP_AND_UDP_ON_ONE_PORT, TLS_MODES_ON_ONE_PORT};
+use crate::yaml::Node;
 
 /// How listeners of a protocol tell one request from another.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,12 +48,14 @@ impl Pair<'_> {
     }
 
     /// Says what they are: `spec.listeners[1] is for TCP on port 80, and listener "a" is for HTTP there`.
-    fn said(&self, consequence: &str) -> String {
+    fn said(&self, whose: &str, consequence: &str) -> String {
         let at = self.second.path(&[]);
         let at = dotted(&at.iter().map(String::as_str).collect::<Vec<_>>());
         let (protocol, port) = (self.second.protocol(), self.port);
         let (name, other) = (self.first.name(), self.first.protocol());
-        format!("{at} is for {protocol} on port {port}, and listener {name:?} is for {other} there: {consequence}")
+        format!(
+            "{at} is for {protocol} on port {port}, and listener {name:?}{whose} is for {other} there: {consequence}"
+        )
     }
 }
 
@@ -75,15 +78,33 @@ fn has_other_mode(first: &Listener<'_>, second: &Listener<'_>) -> bool {
         && first.passes_tls_on() != second.passes_tls_on()
 }
 
+fn is_conflict(pair: &Pair<'_>) -> bool {
+    pair.is(Way::Stream, Way::Plain) || pair.is(Way::Stream, Way::Tls)
+}
+
+/// Warns of listeners of a set that conflict with one of its Gateway, which goes before.
+pub(super) fn beside_gateway(sheet: &mut Sheet<'_>, gateway: &Node, listeners: &[Listener<'_>]) {
+    let before = Listener::all(gateway);
+    for second in listeners {
+        let both: Vec<Listener<'_>> = before.iter().chain([second]).copied().collect();
+        let is_of_both = |pair: &Pair<'_>| is_conflict(pair) && std::ptr::eq(pair.second.node, second.node);
+        for pair in pairs(&both, is_of_both) {
+            let path = pair.second.path(&["protocol"]);
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            let message = pair.said(" of its Gateway", "the Gateway's goes before");
+            sheet.warn(PROTOCOL_CONFLICT, &path, (message, "take another port".to_owned()));
+        }
+    }
+}
+
 /// Returns the conflicts by which listeners are lost: a stream and anything else over TCP.
 pub(super) fn conflicts(listeners: &[Listener<'_>]) -> Vec<Lost> {
-    let is_conflict = |pair: &Pair<'_>| pair.is(Way::Stream, Way::Plain) || pair.is(Way::Stream, Way::Tls);
     let is_on = |port: i64, it: &&Listener<'_>| it.port() == Some(port) && it.protocol() != "UDP";
     let lost = |pair: Pair<'_>| Lost {
         rule: PROTOCOL_CONFLICT,
         listeners: listeners.iter().filter(|it| is_on(pair.port, it)).map(|it| it.index).collect(),
         path: pair.second.path(&["protocol"]),
-        said: (pair.said("both are refused"), "give one of them another port".to_owned()),
+        said: (pair.said("", "both are refused"), "give one of them another port".to_owned()),
     };
     pairs(listeners, is_conflict).into_iter().map(lost).collect()
 }
@@ -107,6 +128,6 @@ pub(super) fn check(sheet: &mut Sheet<'_>, listeners: &[Listener<'_>]) {
     for (rule, consequence, pair) in found {
         let path = pair.second.path(&["protocol"]);
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        sheet.warn(rule, &path, (pair.said(consequence), "give one of them another port".to_owned()));
+        sheet.warn(rule, &path, (pair.said("", consequence), "give one of them another port".to_owned()));
     }
 }

@@ -17,6 +17,9 @@ pub(super) fn check(sheet: &mut Sheet<'_>) {
     protocols::check(sheet, &all, Vec::new());
     ports::check(sheet, &all);
     let Some(parent) = sheet.context.parent(sheet.document) else { return };
+    if let Some(gateway) = sheet.context.specs.documents.get(&parent) {
+        ports::beside_gateway(sheet, &gateway.root, &all);
+    }
     if let Some(said) = refusal(sheet, &parent) {
         sheet.warn(LISTENER_SET_NOT_ALLOWED, &["spec", "parentRef"], said);
     }

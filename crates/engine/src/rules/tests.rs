@@ -199,6 +199,8 @@ fn what_others_render_is_judged_by_the_standard_alone() {
     assert_eq!(of_others(&HTTP.replace("protocol: HTTP", "protocol: PROXY")), ["GW007 warning 6"]);
     assert_eq!(of_others(&format!("{HTTP}\n  addresses: [{{type: IPAddresses}}]")), ["GW006 error 7"]);
     assert_eq!(of_others(&HTTP.replace("HTTP}", "HTTP, hostname: 1.2.3.4}")), ["GW023 error 6"]);
+    let label = format!("{HTTP}\n  infrastructure: {{labels: {{gateway.networking.k8s.io/a: b}}}}");
+    assert_eq!(of_others(&label), ["GW021 error 7"]);
 }
 
 #[test]
@@ -239,6 +241,15 @@ fn a_listener_set_does_not_hold_the_gateway_of_others() {
     let packs = packs().with_severities(Severities([(table::HOSTNAME_IS_ADDRESS, Some(Severity::Error))].into()));
     let rendering = render(&(gateway("acme", &spec("from: Same")) + &address), &packs);
     assert_eq!((findings(&rendering), rendering.units.len()), (vec!["GW023 error 12".to_owned()], 0));
+}
+
+#[test]
+fn a_listener_set_shares_no_port_with_what_excludes_it() {
+    let spec = format!("{HTTP}\n  allowedListeners: {{namespaces: {{from: Same}}}}");
+    let more = |port: u16, protocol: &str| set(&format!("protocol: {protocol}")).replace("9090", &port.to_string());
+    check(&spec, &more(80, "TCP"), &["GW017 warning 12"]);
+    check(&spec, &more(81, "TCP"), &[]);
+    check(&spec, &more(80, "example.com/raw"), &[]);
 }
 
 #[test]
@@ -286,8 +297,8 @@ fn documents_alone() {
     for (spec, expected) in [
         (HTTP.replace("HTTP}", "HTTP, allowedRoutes: {namespaces: {from: Selector}}}"), "GW022 error 6"),
         (with("allowedListeners: {namespaces: {from: Selector, selector: null}}"), "GW022 error 7"),
-        (with("infrastructure: {labels: {gateway.networking.k8s.io/gateway-name: a}}"), "GW021 error 7"),
-        (with("infrastructure: {annotations: {gateway.networking.k8s.io/a: a}}"), "GW021 error 7"),
+        (with("infrastructure: {labels: {gateway.networking.k8s.io/gateway-name: a}}"), "GW021 warning 7"),
+        (with("infrastructure: {annotations: {gateway.networking.k8s.io/a: a}}"), "GW021 warning 7"),
         (with("addresses: [{type: xIPAddress, value: 1.2.3.4}]"), "GW006 error 7"),
         (HTTP.replace("HTTP}", "HTTP, allowedRoutes: {kinds: [{kind: HttpRoute}]}}"), "GW008 warning 6"),
         (HTTP.replace("HTTP}", "UDP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}"), "GW008 warning 6"),
