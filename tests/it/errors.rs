@@ -244,7 +244,7 @@ fn broken_documents(namespace: &str) -> Vec<(String, String, &'static str)> {
         ),
         (
             good.replace("kgateway", "kgatway"),
-            format!("a.yaml:5: {id}: there is no GatewayClass \"kgatway\" in the source\n"),
+            format!("a.yaml:5: {id}: there is no GatewayClass \"kgatway\" in the source [GW001]\n"),
             "    did you mean \"kgateway\"?\n",
         ),
     ]

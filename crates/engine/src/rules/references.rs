@@ -75,7 +75,7 @@ impl<'a> Sheet<'a> {
             return;
         }
         let message = format!("{} names {id}, which is not in the source", dotted(&reference.parts("")));
-        let usual = || "it has to be on the cluster by then; nothing is held for it".to_owned();
+        let usual = || "it has to be on the cluster by then".to_owned();
         let hint = did_you_mean(suggest(&id.name, self.context.beside(&id))).unwrap_or_else(usual);
         self.warn(rule, &reference.parts("name"), (message, hint));
     }
