@@ -120,7 +120,9 @@ pub(super) fn raise_no_alarm(folders: &[PathBuf], inputs: &[PathBuf]) -> bool {
     let unexplained = warnings.iter().filter(|(id, _)| !expected.warnings.contains_key(id));
     alarms
         .extend(unexplained.map(|(id, count)| format!("{count} warnings by {id}, which rules.yaml does not explain")));
-    alarms.iter().for_each(|line| say(line));
+    for line in &alarms {
+        say(line);
+    }
     let counted: Vec<String> = warnings.iter().map(|(id, count)| format!("{count} by {id}")).collect();
     say(&format!("rules: {} inputs, {} alarms, warnings: {}", all.len(), alarms.len(), counted.join(", ")));
     alarms.is_empty()

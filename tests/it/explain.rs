@@ -296,8 +296,8 @@ fn a_gateway_that_cannot_be_rendered_says_why() {
     let run = desk.run(&["explain", "Gateway/shop/storefront", "-f", "specs"]).exits(1);
     assert_eq!(
         run.err,
-        "specs/shop/storefront.yaml:8: Gateway shop/storefront: there is no GatewayClass \"pulbic\" in the source \
-         (did you mean \"public\"?)\ngatewright: Gateway shop/storefront cannot be rendered\n"
+        "specs/shop/storefront.yaml:9: Gateway shop/storefront: there is no GatewayClass \"pulbic\" in the source \
+         (did you mean \"public\"?) [GW001]\ngatewright: Gateway shop/storefront cannot be rendered\n"
     );
     let run = desk.run(&["explain", DEPLOYMENT, "-f", "specs"]).exits(64);
     run.complains("  the specs have 1 problem: `gatewright check` says which\n");

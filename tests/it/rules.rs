@@ -37,7 +37,8 @@ fn block<'a>(page: &'a str, heading: &str, language: &str) -> &'a str {
 fn lines(text: &str, packs: &Packs) -> (String, bool) {
     let rendering = unit::render(&Tree::from_iter([("gateway.yaml", text)]), packs, &Options::default());
     let is_error = rendering.problems.iter().any(|problem| problem.scope != Scope::Warning);
-    (rendering.problems.iter().map(|problem| format!("{problem}\n")).collect(), is_error)
+    let lines = rendering.problems.iter().flat_map(|problem| [problem.to_string(), "\n".to_owned()]);
+    (lines.collect(), is_error)
 }
 
 #[test]

@@ -57,14 +57,14 @@ pub(super) fn of_clients(sheet: &mut Sheet<'_>, listeners: &[Listener<'_>]) -> V
     let on = |is_on: &dyn Fn(Option<i64>) -> bool| -> BTreeSet<usize> {
         https.iter().filter(|listener| is_on(listener.port())).map(|listener| listener.index).collect()
     };
-    let mut lost = validation(sheet, &["default"], on(&|port| !ports.contains(&port)));
+    let mut lost = validation(sheet, &["default"], &on(&|port| !ports.contains(&port)));
     for (index, port) in ports.iter().enumerate() {
         let index = index.to_string();
         let concerned = on(&|other| other == *port);
         if concerned.is_empty() {
             unused(sheet, &index, *port);
         }
-        lost.extend(validation(sheet, &["perPort", &index, "tls"], concerned));
+        lost.extend(validation(sheet, &["perPort", &index, "tls"], &concerned));
     }
     lost
 }
@@ -79,7 +79,7 @@ fn unused(sheet: &mut Sheet<'_>, index: &str, port: Option<i64>) {
 }
 
 /// Checks the validation at a path below `spec.tls.frontend`, which is about some listeners.
-fn validation(sheet: &mut Sheet<'_>, below: &[&str], listeners: BTreeSet<usize>) -> Vec<Lost> {
+fn validation(sheet: &mut Sheet<'_>, below: &[&str], listeners: &BTreeSet<usize>) -> Vec<Lost> {
     let path = [&FRONTEND[..], below, &["validation"]].concat();
     let Some(node) = sheet.root().at(path.iter().copied()) else { return Vec::new() };
     if text(node, &["mode"]) == Some("AllowInsecureFallback") {
@@ -102,7 +102,9 @@ fn validation(sheet: &mut Sheet<'_>, below: &[&str], listeners: BTreeSet<usize>)
         }
     }
     if usable > 0 {
-        lost.iter_mut().for_each(|it| it.listeners.clear());
+        for it in &mut lost {
+            it.listeners.clear();
+        }
     }
     lost
 }

@@ -159,14 +159,11 @@ pub(super) fn text<'a>(node: &'a Node, path: &[&str]) -> Option<&'a str> {
 pub(super) fn dotted(path: &[&str]) -> String {
     let mut text = String::new();
     for part in path {
-        match part.parse::<usize>() {
-            Ok(index) => text.push_str(&format!("[{index}]")),
-            Err(_) if text.is_empty() => text.push_str(part),
-            Err(_) => {
-                text.push('.');
-                text.push_str(part);
-            }
-        }
+        let is_index = part.parse::<usize>().is_ok();
+        let (before, after) = if is_index { ("[", "]") } else { (".", "") };
+        text.push_str(if text.is_empty() { "" } else { before });
+        text.push_str(part);
+        text.push_str(after);
     }
     text
 }

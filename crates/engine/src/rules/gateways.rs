@@ -5,6 +5,7 @@ use super::found::{Provider, Sheet, dotted, text};
 use super::listeners::{self, Listener};
 use super::table::{INVALID_PARAMETERS, RESERVED_PREFIX};
 use super::{addresses, ports, protocols};
+use crate::pack::Pack;
 use crate::yaml::Node;
 
 /// The prefix of labels and annotations that are the standard's own (GEP-1762, GEP-1867).
@@ -47,7 +48,7 @@ fn parameters(sheet: &mut Sheet<'_>) {
     let Some(node) = sheet.root().at(path).filter(|_| matches!(sheet.provider, Provider::Unknown)) else { return };
     let field = |name: &str| text(node, &[name]).unwrap_or_default();
     let (group, kind) = (field("group"), field("kind"));
-    let mut known = sheet.context.packs.all().iter().flat_map(|pack| pack.kinds());
+    let mut known = sheet.context.packs.all().iter().flat_map(Pack::kinds);
     if known.any(|known| known.kind.group == group && known.kind.kind == kind) {
         return;
     }

@@ -34,6 +34,9 @@ impl Way {
     }
 }
 
+/// A rule, the consequence of breaking it, and which pairs do.
+type Advice = (Id, &'static str, fn(&Pair<'_>) -> bool);
+
 /// Two listeners on one port that have something to do with each other.
 struct Pair<'a> {
     first: Listener<'a>,
@@ -111,7 +114,7 @@ pub(super) fn conflicts(listeners: &[Listener<'_>]) -> Vec<Lost> {
 
 /// Warns of what some data planes can do, and others not.
 pub(super) fn check(sheet: &mut Sheet<'_>, listeners: &[Listener<'_>]) {
-    let all: [(Id, &str, fn(&Pair<'_>) -> bool); 3] = [
+    let all: [Advice; 3] = [
         (HTTP_AND_TLS_ON_ONE_PORT, "most data planes cannot tell the two apart, and refuse both", |pair| {
             pair.is(Way::Plain, Way::Tls)
         }),

@@ -1,4 +1,4 @@
-//! References to Secrets and ConfigMaps: whether they are allowed, and whether what they name is in the source.
+//! References to Secrets and `ConfigMap`s: whether they are allowed, and whether what they name is in the source.
 
 use super::Id;
 use super::found::{Sheet, dotted, text};
@@ -43,7 +43,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-impl<'a> Sheet<'a> {
+impl Sheet<'_> {
     /// Says that a reference names something of the wrong kind.
     pub(super) fn wrong_kind(&mut self, rule: Id, reference: &Reference<'_>, wanted: &str) {
         let Reference { group, kind, .. } = reference;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{SERVICE_NAME, Severities};
-use crate::object::ObjectId;
+use crate::object::{Object, ObjectId};
 use crate::problem::Problem;
 use crate::spec::Specs;
 use crate::unit::Unit;
@@ -20,7 +20,7 @@ pub(super) fn check(units: &[Unit], specs: &Specs, severities: &Severities) -> V
     let wrong = units.iter().filter_map(|unit| {
         let document = specs.documents.get(&unit.id).filter(|document| document.id.kind == "Gateway")?;
         let is_wrong = |id: &ObjectId| id.is_a("", "Service") && id.name == unit.id.name && !NAME.is_match(&id.name);
-        let service = unit.objects.iter().map(|object| object.id()).find(|id| is_wrong(id))?;
+        let service = unit.objects.iter().map(Object::id).find(|id| is_wrong(id))?;
         let message = format!("{service} is rendered for it, and no API server takes a Service of that name");
         let problem = document.problem(&["metadata", "name"], message).by(SERVICE_NAME);
         let hint =

@@ -31,18 +31,15 @@ pub(super) const PORT_WITHOUT_LISTENER: Id = Id(24);
 pub(super) const LISTENER_SET_NOT_ALLOWED: Id = Id(25);
 pub(crate) const SERVICE_NAME: Id = Id(26);
 
-/// Not settable: nothing can be rendered of what breaks the rule.
-const fn fixed(rule: Rule) -> Rule {
-    Rule { is_fixed: true, ..rule }
-}
-
 const fn rule(
     (id, name): (Id, &'static str),
     severity: Severity,
     (condition, reason): (&'static str, &'static str),
     summary: &'static str,
 ) -> Rule {
-    Rule { id, name, severity, condition, reason, summary, is_fixed: false }
+    // Nothing can be rendered of what breaks these two.
+    let is_fixed = id.0 <= INVALID_PARAMETERS.0;
+    Rule { id, name, severity, condition, reason, summary, is_fixed }
 }
 
 const LISTENER_LOST: (&str, &str) = ("Accepted=False", "ListenersNotValid");
@@ -54,18 +51,18 @@ const NO_CONDITION: (&str, &str) = ("", "");
 
 /// All rules, in the order of their ids.
 pub static ALL: [Rule; 26] = [
-    fixed(rule(
+    rule(
         (CLASS_NOT_FOUND, "class-not-found"),
         Error,
         ("Accepted=Unknown", "Pending"),
         "The class of a Gateway is neither in the source nor made by a control plane that a pack knows.",
-    )),
-    fixed(rule(
+    ),
+    rule(
         (INVALID_PARAMETERS, "invalid-parameters"),
         Error,
         PARAMETERS,
         "The parameters of a Gateway are of another kind than its class takes, are not in the source, or are wrong.",
-    )),
+    ),
     rule(
         (CLASS_PARAMETERS_NAMESPACE_MISSING, "class-parameters-without-namespace"),
         Error,
