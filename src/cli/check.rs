@@ -35,7 +35,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let overlays = &specs.source.overlays;
     let lost =
         fleet.map(|fleet| [overlays.lost_clusters(&fleet), overlays.lost_rows(&fleet)].concat()).unwrap_or_default();
-    let lines = lost.iter().map(ToString::to_string).chain(problems.iter().map(ToString::to_string));
+    let problem_lines = problems.iter().map(|report| format!("{}{report}", report.problem.mark()));
+    let lines = lost.iter().map(ToString::to_string).chain(problem_lines);
     for line in lines {
         complain(&format!("{line}\n"));
     }

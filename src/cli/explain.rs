@@ -8,6 +8,7 @@ use gatewright_engine::explain::{self, ConfigFile, Inputs, Unexplained};
 use gatewright_engine::kinds;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
+use gatewright_engine::problem::counted;
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 use gatewright_engine::unit::{Options, Rendering, Unit};
@@ -226,7 +227,7 @@ fn listed(rendering: &Rendering, packs: &Packs) -> Vec<String> {
         lines.push("there is no Gateway or other spec that is rendered".to_owned());
     }
     if !rendering.problems.is_empty() {
-        let problems = count(rendering.problems.len(), "problem");
+        let problems = counted(&rendering.problems);
         lines.push(format!("the specs have {problems}: `gatewright check` says which"));
     }
     lines

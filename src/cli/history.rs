@@ -1,6 +1,6 @@
 //! `gatewright history`.
 
-use gatewright_engine::text::count;
+use gatewright_engine::problem::counted;
 
 use super::plan::{Format, show};
 use super::view::Extent;
@@ -45,9 +45,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn line(report: &Report) -> String {
-    let problems = match report.problems.len() {
-        0 => String::new(),
-        number => format!(", {}", count(number, "problem")),
+    let problems = match report.problems.as_slice() {
+        [] => String::new(),
+        problems => format!(", {}", counted(problems.iter().map(|it| &it.problem))),
     };
     let time = report.started.strftime("%F %T UTC");
     let clusters: Vec<&str> = report.clusters.keys().map(String::as_str).collect();

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::problem::counted;
 use gatewright_engine::spec::GATEWAY_API;
-use gatewright_engine::text::count;
 use jiff::Timestamp;
 
 use super::folded::Clusters;
@@ -150,7 +150,7 @@ fn round(report: &Report, cluster: &ClusterReport) -> (Said, Values) {
 fn problems(report: &Report, name: &str) -> Option<Said> {
     let problems: Vec<_> = report.problems.iter().filter(|problem| problem.is_on(name)).collect();
     let first = problems.first()?;
-    let number = count(problems.len(), "problem");
+    let number = counted(problems.iter().map(|it| &it.problem));
     let words = if problems.len() == 1 { "" } else { ", the first is" };
     Some(Said::Problem(format!("{number} in the source{words}: {}", first.problem)))
 }

@@ -9,6 +9,7 @@ use std::io;
 
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::refusal::Reason;
+use gatewright_engine::problem::counted;
 use gatewright_engine::text::count;
 use owo_colors::{OwoColorize, Style};
 
@@ -190,13 +191,15 @@ impl Writer {
             return;
         }
         self.out.push('\n');
-        self.painted(&count(problems.len(), "problem"), Style::new().red().bold(), "");
+        let all = counted(problems.iter().map(|it| &it.problem));
+        self.painted(&all, Style::new().red().bold(), "");
         for ProblemReport { problem, clusters, since } in problems {
             let object = problem.object.as_ref().map(|id| format!("{id}: ")).unwrap_or_default();
             let on = if clusters.is_empty() { String::new() } else { format!("; on {}", named(clusters)) };
             let mark = report.mark(*since).map(|mark| format!("  ({mark})")).unwrap_or_default();
             let rule = problem.rule.map(|rule| format!(" [{rule}]")).unwrap_or_default();
-            self.line(&format!("  {}: {object}{}{rule}{on}{mark}", problem.place, problem.message));
+            let (word, place, message) = (problem.mark(), &problem.place, &problem.message);
+            self.line(&format!("  {word}{place}: {object}{message}{rule}{on}{mark}"));
             if let Some(hint) = &problem.hint {
                 self.line(&format!("    {hint}"));
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::text::count;
+use gatewright_engine::problem::counted;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -179,7 +179,7 @@ fn text(report: &Report, trend: &Summary) -> String {
         parts.push(format!("source {} could not be read", report.source));
     }
     if !report.problems.is_empty() {
-        parts.push(count(report.problems.len(), "problem"));
+        parts.push(counted(report.problems.iter().map(|it| &it.problem)));
     }
     for state in [ClusterState::Unreachable, ClusterState::Failed, ClusterState::Stopped, ClusterState::Held] {
         let is = report.clusters.iter().filter(|(_, cluster)| cluster.state == state);

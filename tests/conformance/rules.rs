@@ -138,5 +138,10 @@ fn finding(problem: &Problem) -> Option<(Id, &'static str)> {
 }
 
 fn problems(text: &str, packs: &Packs) -> Vec<Problem> {
-    unit::render(&Tree::from_iter([("it.yaml", with_values(text))]), packs, &Options::default()).problems
+    unit::render(
+        &Tree::from_iter([("it.yaml", with_values(text))]),
+        packs,
+        &Options { is_check: true, ..Options::default() },
+    )
+    .problems
 }

@@ -262,7 +262,7 @@ fn a_broken_document_holds_what_it_feeds_and_the_rest_goes_on() {
     for ((text, message, hint), port) in broken_documents(&namespace).into_iter().zip(9000..) {
         desk.write("specs/a.yaml", &text);
         desk.write("specs/b.yaml", &gateway(&namespace, "b", port));
-        let run = desk.run(&["sync"]).exits(1).reads_well().says("1 problem\n").says(hint);
+        let run = desk.run(&["sync"]).exits(1).reads_well().says("1 error\n").says(hint);
         // Where not everything is new it is said of what is.
         let dated = message.replace('\n', "  (new)\n");
         let run = if run.out.contains(&dated) { run } else { run.says(&message) };
@@ -270,7 +270,7 @@ fn a_broken_document_holds_what_it_feeds_and_the_rest_goes_on() {
         run.says("done: ").says(" updated, ").says(" unchanged, 4 objects kept\n");
         let at = ["get", "service", "b", "-n", &namespace, "-o", "jsonpath={.spec.ports[0].port}"];
         assert_eq!(server.kubectl_ok(&at), port.to_string());
-        desk.run(&["status"]).exits(0).says("1 problem in the source: ").says(&format!("Gateway {namespace}/a  held"));
+        desk.run(&["status"]).exits(0).says("1 error in the source: ").says(&format!("Gateway {namespace}/a  held"));
     }
     // A file that cannot be read holds its own Gateways, and no others: this one is really gone.
     desk.write("specs/a.yaml", "{{ no YAML }}\n");

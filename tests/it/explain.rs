@@ -300,7 +300,7 @@ fn a_gateway_that_cannot_be_rendered_says_why() {
          (did you mean \"public\"?) [GW001]\ngatewright: Gateway shop/storefront cannot be rendered\n"
     );
     let run = desk.run(&["explain", DEPLOYMENT, "-f", "specs"]).exits(64);
-    run.complains("  the specs have 1 problem: `gatewright check` says which\n");
+    run.complains("  the specs have 1 error: `gatewright check` says which\n");
 }
 
 #[test]

@@ -63,13 +63,13 @@ fn a_problem_of_some_clusters_names_them_and_holds_only_there() {
     let run = desk.run(&["sync"]).exits(1);
     let line = "specs/eu.yaml:4: ClusterOverlay eu: unknown field \"replica\" in spec.parameters.kube.deployment";
     let line = line.strip_prefix("specs/").unwrap_or(line);
-    let run = run.says(line).says("; on clusters eu-1, eu-2\n").says("1 problem\n");
+    let run = run.says(line).says("; on clusters eu-1, eu-2\n").says("1 error\n");
     let port = |cluster: &str| desk.read(&format!("{cluster}/infra/service-edge.yaml")).contains("port: 9090");
     assert_eq!(["eu-1", "eu-2", "us-1"].map(port), [false, false, true], "{}", run.out);
 
     // A problem of all clusters is one of the source.
     desk.write("specs/eu.yaml", &overlay("eu", "{parameters: {kube: {deployment: {replica: 3}}}}"));
-    let run = desk.run(&["plan"]).exits(1).says(line).says("1 problem\n");
+    let run = desk.run(&["plan"]).exits(1).says(line).says("1 error\n");
     assert!(!run.out.contains("; on "), "{}", run.out);
     let json: Value = serde_json::from_str(&desk.run(&["plan", "--format", "json"]).exits(1).out).expect("it is JSON");
     assert!(json["problems"][0].get("clusters").is_none(), "{json}");

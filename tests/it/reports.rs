@@ -166,7 +166,7 @@ fn the_last_known_state_says_first_what_is_missing_from_it() {
         first.matches("specs/broken.yaml").count() + first.matches("problem sync gateways: broken.yaml").count(),
         1
     );
-    shown.says("\n1 problem\n").says("on all 2 clusters (eu, us)\n").says("\nsync later at no revision\n");
+    shown.says("\n1 error\n").says("on all 2 clusters (eu, us)\n").says("\nsync later at no revision\n");
 
     for (format, says) in [("markdown", "| `later` | `us` | unknown | unknown |"), ("html", "<td class=\"unknown\">")] {
         desk.run(&["report", "show", "--format", format]).exits(0).says(says);

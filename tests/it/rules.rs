@@ -35,7 +35,11 @@ fn block<'a>(page: &'a str, heading: &str, language: &str) -> &'a str {
 }
 
 fn lines(text: &str, packs: &Packs) -> (String, bool) {
-    let rendering = unit::render(&Tree::from_iter([("gateway.yaml", text)]), packs, &Options::default());
+    let rendering = unit::render(
+        &Tree::from_iter([("gateway.yaml", text)]),
+        packs,
+        &Options { is_check: true, ..Options::default() },
+    );
     let is_error = rendering.problems.iter().any(|problem| problem.scope != Scope::Warning);
     let lines = rendering.problems.iter().flat_map(|problem| [problem.to_string(), "\n".to_owned()]);
     (lines.collect(), is_error)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::mask::Masker;
 use crate::object::ObjectId;
 use crate::rules;
-use crate::text::did_you_mean;
+use crate::text::{count, did_you_mean};
 use crate::yaml::Position;
 
 /// A position in a file of a source.
@@ -104,6 +104,11 @@ impl Problem {
         Self { scope: Scope::Warning, ..Self::document(place, message) }
     }
 
+    /// Returns the word that stands in front of a warning among errors; none of an error.
+    pub fn mark(&self) -> &'static str {
+        if self.scope == Scope::Warning { "warning: " } else { "" }
+    }
+
     /// Adds what to do next.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
@@ -143,6 +148,16 @@ impl fmt::Display for Problem {
             Some(rule) => write!(f, " [{rule}]"),
             None => Ok(()),
         }
+    }
+}
+
+/// Says how many problems are errors and how many are warnings: `1 error and 2 warnings`.
+pub fn counted<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> String {
+    let (warnings, errors): (Vec<&Problem>, _) = problems.into_iter().partition(|it| it.scope == Scope::Warning);
+    match (errors.len(), warnings.len()) {
+        (errors, 0) => count(errors, "error"),
+        (0, warnings) => count(warnings, "warning"),
+        (errors, warnings) => format!("{} and {}", count(errors, "error"), count(warnings, "warning")),
     }
 }
 

@@ -118,8 +118,8 @@ impl Severities {
 }
 
 /// Returns what rules find in the documents of a source, each finding with the spec that an error holds.
-fn check(specs: &Specs, packs: &Packs) -> Vec<(ObjectId, Problem)> {
-    let context = Context::new(specs, packs);
+fn check(specs: &Specs, packs: &Packs, is_check: bool) -> Vec<(ObjectId, Problem)> {
+    let context = Context::new(specs, packs, is_check);
     let mut found = Vec::new();
     let of_standard = specs.documents.values().filter(|document| document.id.group == GATEWAY_API);
     for document in of_standard.take_while(|_| !interrupt::is_given()) {
@@ -138,7 +138,7 @@ fn check(specs: &Specs, packs: &Packs) -> Vec<(ObjectId, Problem)> {
 
 impl Rendering {
     /// Adds what rules find, and takes out the units that an error holds.
-    pub(crate) fn check_rules(&mut self, specs: &Specs, packs: &Packs) {
+    pub(crate) fn check_rules(&mut self, specs: &Specs, (packs, is_check): (&Packs, bool)) {
         let of = |problem: &Problem| Some((problem.rule?, problem.object.clone(), problem.place.clone()));
         let said: Vec<_> = self.problems.iter().filter_map(of).collect();
         // A pack that knows more than the standard has said it in its own words.
@@ -151,7 +151,7 @@ impl Rendering {
             !problem.rule.is_some_and(is_said)
         };
         let named = services::check(&self.units, specs, packs.severities());
-        let found = check(specs, packs).into_iter().chain(named).filter(|(_, problem)| is_new(problem));
+        let found = check(specs, packs, is_check).into_iter().chain(named).filter(|(_, problem)| is_new(problem));
         for (held, problem) in found.collect::<Vec<_>>() {
             // What is left to a deployer is not ours to hold.
             let is_error = problem.scope != Scope::Warning && !self.released.contains_key(&held);

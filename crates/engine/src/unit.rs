@@ -242,7 +242,7 @@ impl Source {
         rendering.add_unclaimed(unclaimed, (packs, &specs, &assignment), (options, &mut touched));
         writer.finish(&mut rendering, packs);
         rendering.check_object_patches(&assignment, &touched);
-        rendering.check_rules(&specs, packs);
+        rendering.check_rules(&specs, (packs, options.is_check));
         rendering.traces = traces(packs, &rendering.units);
         rendering.refuse_collisions();
         rendering.units.sort_by(|a, b| a.id.cmp(&b.id));

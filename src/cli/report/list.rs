@@ -1,6 +1,6 @@
 //! `gatewright report list`.
 
-use gatewright_engine::text::count;
+use gatewright_engine::problem::counted;
 use serde_json::{Value, json};
 
 use super::chosen::name;
@@ -79,7 +79,7 @@ fn says(report: &Report) -> String {
         parts.push("stale source".to_owned());
     }
     if !report.problems.is_empty() {
-        parts.push(count(report.problems.len(), "problem"));
+        parts.push(counted(report.problems.iter().map(|it| &it.problem)));
     }
     let summary = Summary::of(std::slice::from_ref(report));
     for (number, word) in

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use gatewright_engine::problem::counted;
 use gatewright_engine::text::count;
 use owo_colors::Style;
 
@@ -15,7 +16,8 @@ impl Writer {
         self.title(report);
         self.state(report);
         if !report.problems.is_empty() {
-            self.painted(&format!("  {}", count(report.problems.len(), "problem")), Style::new().red(), "");
+            let all = counted(report.problems.iter().map(|it| &it.problem));
+            self.painted(&format!("  {all}"), Style::new().red(), "");
         }
         let lines: Vec<Line<'_>> = report.clusters.iter().map(|(name, cluster)| line(name, cluster)).collect();
         for line in brief(&lines, self.look.verbose) {

@@ -114,7 +114,7 @@ fn what_is_wrong_with_the_source_is_told_even_if_the_server_does_not_answer() {
     place.site.spec("broken", "kind: [Gateway");
     for answer in [Answer::Lost, Answer::Refused(500, "out of order"), Answer::Refused(403, "not for you")] {
         place.proxy.answer(ALWAYS, |_| true, answer);
-        place.sync().exits(1).says("1 problem").says("broken.yaml:1: ");
+        place.sync().exits(1).says("1 error").says("broken.yaml:1: ");
         place.run(&["plan"]).exits(1).says("broken.yaml:1: ");
         let json = place.run(&["sync", "--format", "json"]).exits(1);
         let report: serde_json::Value = serde_json::from_str(&json.out).expect("it is JSON");

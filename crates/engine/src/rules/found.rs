@@ -25,6 +25,8 @@ pub(super) struct Context<'a> {
     pub(super) specs: &'a Specs,
     pub(super) packs: &'a Packs,
     pub(super) severities: &'a Severities,
+    /// Somebody checks the source by itself: a round has a cluster that shows the rest.
+    is_check: bool,
     /// The controllers of the classes in the source.
     classes: BTreeMap<&'a str, &'a str>,
     /// The Gateways to which listener sets of the source attach.
@@ -34,7 +36,7 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(specs: &'a Specs, packs: &'a Packs) -> Self {
+    pub(super) fn new(specs: &'a Specs, packs: &'a Packs, is_check: bool) -> Self {
         let controller = |document: &'a Document| {
             let controller = text(&document.root, &["spec", "controllerName"])?;
             Some((document.id.name.as_str(), controller))
@@ -46,7 +48,7 @@ impl<'a> Context<'a> {
             others.entry(&document.id.group).or_default().insert(key);
         }
         let (severities, parents) = (packs.severities(), BTreeSet::new());
-        let mut context = Self { specs, packs, severities, classes, parents, others };
+        let mut context = Self { specs, packs, severities, is_check, classes, parents, others };
         let sets = specs.of_kind(GATEWAY_API, "ListenerSet").filter_map(|set| context.parent(set)).collect();
         context.parents = sets;
         context
@@ -126,6 +128,12 @@ impl<'a> Sheet<'a> {
 
     pub(super) fn is_foreign(&self) -> bool {
         matches!(self.provider, Provider::Foreign)
+    }
+
+    /// Tells whether somebody wants to know of what the source does not show and a cluster may have: whoever checks the
+    /// source, and who has a setting for the rule.
+    pub(super) fn asks_beyond_source(&self, rule: Id) -> bool {
+        self.context.is_check || self.context.severities.0.contains_key(&rule)
     }
 
     /// Tells whether anybody wants to know of a rule.

@@ -55,12 +55,16 @@ impl Sheet<'_> {
         self.warn(rule, &path, (message, hint));
     }
 
-    /// Says that a reference is not allowed, or leads nowhere, as far as the source shows.
+    /// Says that a reference is not allowed, or leads nowhere, as far as the source shows. Who does not check the source
+    /// itself is told only of what is in it: an object that no grant is for, and a name that is close to another one.
     pub(super) fn look_up(&mut self, rule: Id, reference: &Reference<'_>) {
         let id = reference.id();
         let own = &self.document.id;
         let specs = self.context.specs;
         if id.namespace != own.namespace && !specs.known.grants(own, &id) {
+            if !self.asks_beyond_source(REFERENCE_NOT_GRANTED) && !self.is_there(&id) {
+                return;
+            }
             let (kind, from) = (&own.kind, &own.namespace);
             let message =
                 format!("{} names {id}, and no ReferenceGrant of the source allows that", dotted(&reference.parts("")));
@@ -74,9 +78,12 @@ impl Sheet<'_> {
         if self.is_there(&id) {
             return;
         }
+        let near = did_you_mean(suggest(&id.name, self.context.beside(&id)));
+        if near.is_none() && !self.asks_beyond_source(rule) {
+            return;
+        }
         let message = format!("{} names {id}, which is not in the source", dotted(&reference.parts("")));
-        let usual = || "it has to be on the cluster by then".to_owned();
-        let hint = did_you_mean(suggest(&id.name, self.context.beside(&id))).unwrap_or_else(usual);
+        let hint = near.unwrap_or_else(|| "it has to be on the cluster by then".to_owned());
         self.warn(rule, &reference.parts("name"), (message, hint));
     }
 

@@ -16,11 +16,16 @@ fn packs() -> Packs {
     Packs::new(vec![Pack::declared(&files, &Value::Null).expect("it is sound")]).expect("it is sound")
 }
 
+/// Checks a source.
 fn render(text: &str, packs: &Packs) -> Rendering {
+    render_for(text, packs, true)
+}
+
+fn render_for(text: &str, packs: &Packs, is_check: bool) -> Rendering {
     let mut source = Source::load(&Tree::from_iter([("a.yaml", text)]), packs, None);
     // As the daemon does it, where such documents are not applied.
     source.specs.forget_unclaimed();
-    source.render(packs, &Options::default())
+    source.render(packs, &Options { is_check, ..Options::default() })
 }
 
 /// Each finding as `GW007 error 6`: the rule, whether it holds, and the line.
@@ -166,8 +171,24 @@ fn a_reference_into_another_namespace_needs_a_grant() {
         check(&spec, &grant(from, to), &["GW012 warning 6"]);
     }
     let source = Source::load(&Tree::from_iter([("a.yaml", gateway("acme", &spec))]), &packs(), Some("all"));
-    let rendering = source.render(&packs(), &Options::default());
+    let rendering = source.render(&packs(), &Options { is_check: true, ..Options::default() });
     assert_eq!(findings(&rendering), ["GW010 warning 6"], "all are in one namespace");
+}
+
+#[test]
+fn a_round_says_nothing_of_what_a_cluster_may_have() {
+    let elsewhere = HTTPS.replace("name: cert", "name: cert, namespace: other");
+    let secret = |name: &str, namespace: &str| {
+        format!("---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+    };
+    let round =
+        |spec: &str, more: &str, packs: &Packs| findings(&render_for(&(gateway("acme", spec) + more), packs, false));
+    assert_eq!(round(HTTPS, "", &packs()), [""; 0]);
+    assert_eq!(round(&elsewhere, "", &packs()), [""; 0]);
+    assert_eq!(round(HTTPS, &secret("certs", "shop"), &packs()), ["GW010 warning 6"], "a slip");
+    assert_eq!(round(&elsewhere, &secret("cert", "other"), &packs()), ["GW012 warning 6"], "it is in the source");
+    let asked = packs().with_severities(Severities([(Id(10), Some(Severity::Error))].into()));
+    assert_eq!(round(HTTPS, "", &asked), ["GW010 error 6"]);
 }
 
 #[test]
