@@ -93,7 +93,7 @@ fn specs_are_rendered_to_a_stream_in_the_order_of_apply() {
 
     desk.replace("specs/shop/storefront.yaml", "port: 8443", "prot: 8443");
     let broken =
-        desk.run(&["render", "specs"]).exits(1).complains("specs/shop/storefront.yaml:16: Gateway shop/storefront: ");
+        desk.run(&["render", "specs"]).exits(1).complains("specs/shop/storefront.yaml:17: Gateway shop/storefront: ");
     assert_eq!(yaml::parse_values(&broken.out).expect("the rest is rendered").len(), 8);
 }
 

@@ -189,14 +189,7 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 64] = [
-    ("", "rules: {GW01: {severity: off}}", r#"7: there is no rule "GW01" (did you mean "GW001"?)"#),
-    (
-        "",
-        "rules: {GW010: {severity: off}}",
-        "7: GW010 (certificate-not-found) is usually a warning, and less needs a reason",
-    ),
-    ("", "rules: {GW010: {severity: loud}}", r#"7: rules.GW010.severity is the string "loud", but must be one of off"#),
+const MISTAKES: [(&str, &str, &str); 61] = [
     ("", "packOverrides: [{packs: {kgateway: {version: v1}}}]", "7: it is for all clusters and classes (name some"),
     ("", "packOverrides: [{clusters: {}, packs: {}}]", "7: it selects no cluster (name some, or select"),
     (

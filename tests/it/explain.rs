@@ -357,6 +357,6 @@ fn values_are_what_templates_get() {
     assert_eq!(desk.run(&["render", "specs", "--values"]).out, run.out, "same specs, same bytes");
 
     desk.replace("specs/shop/storefront.yaml", "port: 8443", "prot: 8443");
-    let broken = desk.run(&["render", "--values", "specs"]).exits(1).complains("specs/shop/storefront.yaml:16: ");
+    let broken = desk.run(&["render", "--values", "specs"]).exits(1).complains("specs/shop/storefront.yaml:17: ");
     assert_eq!(yaml::parse_values(&broken.out).expect("the rest is there").len(), 2);
 }

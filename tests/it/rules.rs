@@ -91,7 +91,7 @@ fn the_first_example_of_a_page_breaks_its_rule_and_the_second_none() {
 #[test]
 fn the_last_example_of_a_page_can_be_written_into_a_config_file() {
     let desk = Desk::quickstart("gatewright.yaml");
-    let usual = fs::read_to_string(desk.path("gatewright.yaml")).expect("it is there");
+    let usual = desk.read("gatewright.yaml");
     for rule in ALL.iter().filter(|rule| !rule.is_fixed) {
         let page = page(rule);
         let settings = block(&page, "Another severity", "yaml");
@@ -111,12 +111,31 @@ fn a_rule_that_is_turned_up_holds_in_every_command() {
     desk.replace("specs/shop/storefront.yaml", "cert-manager.io/cluster-issuer", "example.com/other");
     desk.run(&["check", "specs"]).exits(0).complains("names Secret shop/shop-example-com").complains("[GW010]\n");
     desk.run(&["plan", "--detailed-exitcode"]).says("[GW010]\n");
-    let usual = fs::read_to_string(desk.path("gatewright.yaml")).expect("it is there");
+    let usual = desk.read("gatewright.yaml");
     desk.write("gatewright.yaml", &format!("{usual}rules: {{GW010: {{severity: error}}}}\n"));
     desk.replace("specs/shop/storefront.yaml", "port: 8080", "port: 8081");
     desk.run(&["check", "specs"]).exits(1).complains("[GW010]\n");
     desk.run(&["sync"]).says("[GW010]\n").says("8 objects up to date, 4 objects kept");
     desk.write("gatewright.yaml", &format!("{usual}rules: {{GW010: {{severity: off, reason: a test}}}}\n"));
     let run = desk.run(&["sync"]).exits(0).says("2 objects updated");
-    assert!(!run.out.contains("GW010"), "{}", run.out);
+    assert!(!run.out.contains(" problem"), "{}", run.out);
+}
+
+#[test]
+fn a_config_file_names_rules_that_there_are_and_says_why() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let usual = desk.read("gatewright.yaml");
+    for (setting, message) in [
+        ("GW01: {severity: off}", "there is no rule \"GW01\" (did you mean \"GW001\"?)"),
+        ("GW010: {severity: off}", "GW010 (certificate-not-found) is usually a warning, and less needs a reason"),
+        (
+            "GW010: {severity: loud}",
+            "rules.GW010.severity is the string \"loud\", but must be one of off, warning, error",
+        ),
+        ("GW001: {severity: off, reason: a test}", "GW001 (class-not-found) stays an error"),
+    ] {
+        desk.write("gatewright.yaml", &format!("{usual}rules:\n  {setting}\n"));
+        let line = usual.lines().count() + 2;
+        desk.run(&["config", "check"]).exits(64).complains(&format!("gatewright.yaml:{line}: {message}"));
+    }
 }
