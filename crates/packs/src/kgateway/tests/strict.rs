@@ -124,7 +124,7 @@ fn check(spec: &str, expected: &str) {
     let [of_the_gateway, of_the_parameters] = problems.as_slice() else {
         unreachable!("{spec}: {problems:?}");
     };
-    let broken = "InvalidParameters: its GatewayParameters infra/edge is broken, see parameters.yaml:1";
+    let broken = "InvalidParameters: its GatewayParameters infra/edge is broken, see parameters.yaml:1 [GW002]";
     assert_eq!(of_the_gateway, &format!("gateway.yaml:8: Gateway infra/edge: {broken}"));
     let said = of_the_parameters.strip_prefix("parameters.yaml:4: GatewayParameters infra/edge: ");
     let said = said.map(|said| said.strip_prefix("spec.").unwrap_or(said)).unwrap_or_default();
