@@ -181,7 +181,7 @@ fn the_last_known_state_says_first_what_is_missing_from_it() {
     assert_eq!(document.descendants().filter(|node| node.has_tag_name("testsuite")).count(), 2);
 
     // A report that is much older than the schedule says, and one from before there was a trend.
-    let (path, year) = ("state/status/gateways/eu.json", |text: &str| text.replace("\": \"2026-", "\": \"2020-"));
+    let (path, year) = ("state/status/gateways/eu.json", |text: &str| text.replace("\":\"2026-", "\":\"2020-"));
     let mut last: Value = serde_json::from_str(&year(&desk.read(path))).expect("the state is JSON");
     let old = &mut last["report"]["clusters"]["eu"];
     old.as_object_mut().expect("it is a cluster").remove("trend");
@@ -193,7 +193,7 @@ fn the_last_known_state_says_first_what_is_missing_from_it() {
     // A sync that was resumed and had no round yet, and a source that cannot be read by now.
     desk.run(&["resume", "gateways"]).exits(0);
     let path = "state/status/gateways/us.json";
-    desk.write(path, &desk.read(path).replace("\"state\": \"planned\"", "\"state\": \"suspended\""));
+    desk.write(path, &desk.read(path).replace("\"state\":\"planned\"", "\"state\":\"suspended\""));
     let trouble = json!({"specs": {"since": "2026-11-20T06:00:00Z", "message": "no such host"}});
     desk.write("state/status/.sources.json", &trouble.to_string());
     let shown =

@@ -51,6 +51,7 @@ use trace::{Trace, traces};
 
 /// The options of a sync: what it says about all that it renders, and where to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting by itself")]
 pub struct Options {
     /// The namespace that all specs count as written for.
     pub target_namespace: Option<String>,
