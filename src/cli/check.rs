@@ -1,5 +1,11 @@
 //! `gatewright check`.
 
+mod form;
+mod github;
+mod sarif;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -8,9 +14,10 @@ use gatewright_engine::text::count;
 use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
-use super::{Context, Failure, complain, print};
+use super::{Context, Failure};
 use crate::desired::rendering::{Rendered, check_all, problems};
-use crate::report::named;
+use crate::report::{ProblemReport, named};
+use form::Form;
 
 /// Check specs without a cluster: structure, names, references, and that everything renders.
 ///
@@ -18,12 +25,15 @@ use crate::report::named;
 /// have it, under the overlays that are in force there; without one, under the overlays for all clusters. Overlays that
 /// are in force on none of them are checked as for a cluster that they select.
 ///
-/// Problems go to standard error. Exit codes: 0 nothing is wrong, 1 something is, 64 usage.
+/// Exit codes: 0 there is no error, though there may be warnings, 1 there is one, 64 usage.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files or folders with specs.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// The form in which findings are printed.
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
 }
 
 /// Runs the command.
@@ -35,13 +45,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let overlays = &specs.source.overlays;
     let lost =
         fleet.map(|fleet| [overlays.lost_clusters(&fleet), overlays.lost_rows(&fleet)].concat()).unwrap_or_default();
-    let problem_lines = problems.iter().map(|report| format!("{}{report}", report.problem.mark()));
-    let lines = lost.iter().map(ToString::to_string).chain(problem_lines);
-    for line in lines {
-        complain(&format!("{line}\n"));
-    }
-    print(&summary(&wanted));
-    Ok(exit_code(problems.iter().map(|report| &report.problem)))
+    let lost = lost.into_iter().map(|problem| ProblemReport { problem, clusters: Vec::new(), since: None });
+    let findings: Vec<ProblemReport> = lost.chain(problems).collect();
+    args.format.print(&findings, &summary(&wanted));
+    Ok(exit_code(findings.iter().map(|finding| &finding.problem)))
 }
 
 /// Renders for each cluster, and for an example of those that only overlays know of.

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use gatewright_engine::problem::Scope;
 use gatewright_engine::text::count;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use tera::{Context, Tera};
 use super::shown::dated;
 use super::text::why;
 use super::warnings::with_mark;
-use super::{ClusterReport, ClusterState, Mode, Report, StepReport, clusters_of};
+use super::{ClusterReport, ClusterState, Mode, ProblemReport, Report, StepReport, clusters_of};
 use crate::basics::sanitize;
 use crate::report::outcome::Outcome;
 use crate::state::suspension::Suspension;
@@ -36,16 +37,43 @@ struct Case {
 /// # Errors
 /// Those of what it is written to.
 pub fn write(reports: &[Report], out: &mut impl io::Write) -> io::Result<()> {
+    write_suites(clusters_of(reports).map(|(report, name, cluster)| suite(report, name, cluster)), out)
+}
+
+fn write_suites(suites: impl IntoIterator<Item = Value>, out: &mut impl io::Write) -> io::Result<()> {
     let mut templates = Tera::default();
     templates.set_escape_fn(escape);
     templates.add_raw_template("suite.xml", include_str!("junit/suite.xml")).map_err(io::Error::other)?;
     out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"gatewright\">\n")?;
-    for (report, name, cluster) in clusters_of(reports) {
-        let text = Context::from_serialize(&suite(report, name, cluster))
-            .and_then(|values| templates.render("suite.xml", &values));
+    for suite in suites {
+        let text = Context::from_serialize(&suite).and_then(|values| templates.render("suite.xml", &values));
         out.write_all(text.map_err(io::Error::other)?.as_bytes())?;
     }
     out.write_all(b"</testsuites>\n")
+}
+
+/// Writes what a check of specs has found as one suite: a case for each finding, or one that passed.
+///
+/// # Errors
+/// Those of what it is written to.
+pub fn write_findings(findings: &[ProblemReport], out: &mut impl io::Write) -> io::Result<()> {
+    let case = |finding: &ProblemReport| {
+        let is_warning = finding.problem.scope == Scope::Warning;
+        let rule = finding.problem.rule.map_or_else(|| "invalid".to_owned(), |rule| rule.to_string());
+        let verdict = if is_warning { "skipped" } else { "failure" };
+        let (unit, name) = (finding.problem.place.file.to_string(), finding.problem.place.to_string());
+        Case { unit, name, verdict, kind: rule, message: finding.to_string(), ..Case::default() }
+    };
+    let mut cases: Vec<Case> = findings.iter().map(case).collect();
+    if cases.is_empty() {
+        cases.push(Case { unit: "specs".to_owned(), name: "check".to_owned(), ..Case::default() });
+    }
+    let number = |verdict: &str| cases.iter().filter(|case| case.verdict == verdict).count();
+    let suite = json!({
+        "name": "check", "failures": number("failure"), "errors": 0, "skipped": number("skipped"), "time": "0.000",
+        "timestamp": Value::Null, "cases": cases,
+    });
+    write_suites([suite], out)
 }
 
 /// Writes a text of others; what XML cannot hold at all is not left by [`sanitize::line`].

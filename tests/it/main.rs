@@ -19,6 +19,7 @@ mod aliases;
 mod blame;
 mod browser;
 mod budget;
+mod check_forms;
 mod choice;
 mod cluster_kube;
 mod cluster_secrets;

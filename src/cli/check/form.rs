@@ -1,0 +1,66 @@
+//! The forms in which findings are printed: for people, for programs, and for what shows them beside a change.
+
+use gatewright_engine::problem::{Problem, Scope};
+use serde_json::{Value, json};
+
+use super::{github, sarif};
+use crate::cli::{complain, emit, print, print_json, stream};
+use crate::report::{ProblemReport, junit};
+
+/// The version of the JSON form.
+const SCHEMA: &str = "gatewright.dev/check/v1alpha1";
+
+/// The form in which findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(in crate::cli) enum Form {
+    /// For people: findings on standard error, a summary on standard output.
+    Text,
+    /// For programs: one JSON document. docs/schema has its schema.
+    Json,
+    /// For code scanning: SARIF 2.1.0.
+    Sarif,
+    /// For whatever shows the results of tests: an error is a failure.
+    Junit,
+    /// For workflows of GitHub: annotations at the lines of a change.
+    Github,
+}
+
+impl Form {
+    /// Prints findings.
+    pub(super) fn print(self, findings: &[ProblemReport], summary: &str) {
+        match self {
+            Self::Text => text(findings, summary),
+            Self::Json => print_json(&document(findings)),
+            Self::Sarif => print_json(&sarif::log(findings)),
+            Self::Junit => stream(|out| junit::write_findings(findings, out)),
+            Self::Github => emit(&github::commands(findings)),
+        }
+    }
+}
+
+fn text(findings: &[ProblemReport], summary: &str) {
+    for finding in findings {
+        complain(&format!("{}{finding}\n", finding.problem.mark()));
+    }
+    print(summary);
+}
+
+/// Returns findings as one JSON document.
+fn document(findings: &[ProblemReport]) -> Value {
+    let warnings = findings.iter().filter(|finding| finding.problem.scope == Scope::Warning).count();
+    json!({"schema": SCHEMA, "errors": findings.len() - warnings, "warnings": warnings, "findings": findings})
+}
+
+/// Returns what a finding says apart from its place and its rule.
+pub(super) fn message(finding: &ProblemReport) -> String {
+    let alone = Problem { rule: None, ..finding.problem.clone() };
+    let text = ProblemReport { problem: alone, ..finding.clone() }.to_string();
+    let place = format!("{}: ", finding.problem.place);
+    text.strip_prefix(&place).unwrap_or(&text).to_owned()
+}
+
+/// Returns the first line and column of a finding; 1 where only the file is known.
+pub(super) fn position(finding: &ProblemReport) -> (u32, u32) {
+    let place = &finding.problem.place;
+    (place.line.max(1), place.column.max(1))
+}
