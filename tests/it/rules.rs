@@ -10,11 +10,16 @@ use gatewright_engine::rules::{ALL, Rule, Severity};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options};
 
+use crate::cluster::ApiServer;
 use crate::cluster::binaries::in_repository;
+use crate::cluster::process::Folder;
 use crate::golden::blesses;
 use crate::program::Desk;
 
 const PAGES: &str = "docs/rules";
+
+/// The first rule about pods.
+const FIRST_OF_PODS: &str = "GW027";
 
 fn packs() -> Packs {
     let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
@@ -138,5 +143,35 @@ fn a_config_file_names_rules_that_there_are_and_says_why() {
         desk.write("gatewright.yaml", &format!("{usual}rules:\n  {setting}\n"));
         let line = usual.lines().count() + 2;
         desk.run(&["config", "check"]).exits(64).complains(&format!("gatewright.yaml:{line}: {message}"));
+    }
+}
+
+/// What stands below `## Wrong` or `## Mended` of a page as Deployments, as a round would send them.
+fn deployments(rule: &Rule, heading: &str, packs: &Packs) -> Vec<serde_json::Value> {
+    let page = page(rule);
+    let text = block(&page, heading, "yaml");
+    let rendering = unit::render(&Tree::from_iter([("it.yaml", text)]), packs, &Options::default());
+    let objects = rendering.units.iter().flat_map(|unit| &unit.objects);
+    objects.filter(|object| object.id().is_a("apps", "Deployment")).map(|object| object.body().clone()).collect()
+}
+
+/// Rules about pods say in a check what the API server says in a round, where they are warnings.
+#[test]
+fn an_error_in_a_pod_is_one_that_an_api_server_refuses() {
+    let (server, packs) = (ApiServer::start(), packs());
+    server.kubectl_ok(&["create", "namespace", "models"]);
+    let folder = Folder::new();
+    let file = folder.path().join("it.json");
+    let takes = |rule: &Rule, heading: &str| {
+        let deployments = deployments(rule, heading, &packs);
+        assert!(!deployments.is_empty(), "{}: nothing is rendered", rule.id);
+        deployments.iter().all(|deployment| {
+            fs::write(&file, deployment.to_string()).expect("it can be written");
+            server.kubectl(&["apply", "--dry-run=server", "--filename", &file.to_string_lossy()]).status.success()
+        })
+    };
+    for rule in ALL.iter().filter(|rule| rule.id.to_string().as_str() >= FIRST_OF_PODS) {
+        assert_eq!(takes(rule, "Wrong"), rule.severity == Severity::Warning, "{}", rule.id);
+        assert!(takes(rule, "Mended"), "{}", rule.id);
     }
 }

@@ -12,6 +12,7 @@ mod found;
 mod gateways;
 pub(crate) mod known;
 mod listeners;
+pub(crate) mod pods;
 mod ports;
 mod protocols;
 mod references;
@@ -24,13 +25,16 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::suggest;
 use crate::interrupt;
 use crate::object::ObjectId;
 use crate::pack::Packs;
 use crate::problem::{Problem, Scope};
 use crate::spec::{GATEWAY_API, Specs};
+use crate::text::did_you_mean;
 use crate::unit::{Rendering, Unit};
 use found::{Context, Sheet};
+use pods::Finding;
 pub use table::{ALL, UNSUPPORTED_ADDRESS_TYPE, find};
 pub(crate) use table::{CLASS_NOT_FOUND, CLASS_PARAMETERS_NAMESPACE_MISSING, INVALID_PARAMETERS, SERVICE_NAME};
 
@@ -138,7 +142,7 @@ fn check(specs: &Specs, packs: &Packs, is_check: bool) -> Vec<(ObjectId, Problem
 
 impl Rendering {
     /// Adds what rules find, and takes out the units that an error holds.
-    pub(crate) fn check_rules(&mut self, specs: &Specs, (packs, is_check): (&Packs, bool)) {
+    pub(crate) fn check_rules(&mut self, specs: &Specs, (packs, is_check): (&Packs, bool), of_pods: Vec<Finding>) {
         let of = |problem: &Problem| Some((problem.rule?, problem.object.clone(), problem.place.clone()));
         let said: Vec<_> = self.problems.iter().filter_map(of).collect();
         // A pack that knows more than the standard has said it in its own words.
@@ -151,7 +155,9 @@ impl Rendering {
             !problem.rule.is_some_and(is_said)
         };
         let named = services::check(&self.units, specs, packs.severities());
-        let found = check(specs, packs, is_check).into_iter().chain(named).filter(|(_, problem)| is_new(problem));
+        let of_pods = self.judged(&Context::new(specs, packs, is_check), of_pods);
+        let all = check(specs, packs, is_check).into_iter().chain(named).chain(of_pods);
+        let found = all.filter(|(_, problem)| is_new(problem));
         for (held, problem) in found.collect::<Vec<_>>() {
             // What is left to a deployer is not ours to hold.
             let is_error = problem.scope != Scope::Warning && !self.released.contains_key(&held);
@@ -161,6 +167,26 @@ impl Rendering {
             }
             self.problems.push(Problem { scope, ..problem });
         }
+    }
+
+    /// Returns what was found in pods, as far as anybody wants to know of it.
+    fn judged(&self, context: &Context<'_>, findings: Vec<Finding>) -> Vec<(ObjectId, Problem)> {
+        let is_rendered = |id: &ObjectId| self.units.iter().flat_map(Unit::all).any(|object| object.id() == id);
+        let judge = |Finding { rule, is_weak, wants, problem }: Finding| {
+            let problem = match wants {
+                Some(id) if context.holds(&id) || is_rendered(&id) => return None,
+                Some(id) => match did_you_mean(suggest(&id.name, context.beside(&id))) {
+                    None if !context.asks_beyond_source(rule) => return None,
+                    near => Problem { hint: near.or(problem.hint), ..problem },
+                },
+                None => problem,
+            };
+            // In a round the API server has the last word, and others may fill in before it does.
+            let is_weak = is_weak || !context.is_check;
+            let scope = context.severities.scope(rule, is_weak)?.min(Scope::Document);
+            Some((problem.object.clone()?, Problem { scope, ..problem }))
+        };
+        findings.into_iter().filter_map(judge).collect()
     }
 
     fn hold(&mut self, held: &ObjectId, problem: &Problem, packs: &Packs) {

@@ -5,6 +5,7 @@
 
 pub mod addresses;
 mod checks;
+mod collisions;
 mod duplicates;
 pub mod generated;
 pub mod marked;
@@ -39,6 +40,7 @@ use crate::pack::{Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
 use crate::reading::Reading;
 use crate::resolve::{Resolution, Resolved, resolve};
+use crate::rules::pods::{self, Finding};
 use crate::selector::{ClusterFacts, Fleet};
 use crate::spec::overlay::OverlayFolders;
 use crate::spec::{self, Document, Specs};
@@ -225,13 +227,15 @@ impl Source {
         let mut writer = Writer::new(&specs, options);
         let mut unclaimed: Vec<&Document> = specs.unclaimed.iter().collect();
         let mut foreign = BTreeSet::new();
-        let mut touched = Touched::new();
+        let (mut touched, mut findings) = (Touched::new(), Vec::new());
         for (document, resolution) in resolve(&specs, packs, &assignment) {
             if interrupt::is_given() {
                 return rendering;
             }
             match resolution {
-                Resolution::Ready(resolved) => rendering.add_alone(&resolved, &mut writer, (options, &mut touched)),
+                Resolution::Ready(resolved) => {
+                    rendering.add_alone(&resolved, &mut writer, (options, &mut touched, &mut findings));
+                }
                 Resolution::NotOurs { .. } => {
                     foreign.insert(&document.id);
                     unclaimed.push(document);
@@ -243,7 +247,7 @@ impl Source {
         rendering.add_unclaimed(unclaimed, (packs, &specs, &assignment), (options, &mut touched));
         writer.finish(&mut rendering, packs);
         rendering.check_object_patches(&assignment, &touched);
-        rendering.check_rules(&specs, (packs, options.is_check));
+        rendering.check_rules(&specs, (packs, options.is_check), findings);
         rendering.traces = traces(packs, &rendering.units);
         rendering.refuse_collisions();
         rendering.units.sort_by(|a, b| a.id.cmp(&b.id));
@@ -255,6 +259,9 @@ impl Source {
     }
 }
 
+/// The order to render a spec, and what is noted on the way: the patches that were used, and what was found in pods.
+type Asked<'a> = (&'a Options, &'a mut Touched, &'a mut Vec<Finding>);
+
 /// Renders a snapshot. Same inputs, same bytes.
 pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
     Source::load(tree, packs, options.target_namespace.as_deref()).render(packs, options)
@@ -262,7 +269,7 @@ pub fn render(tree: &Tree, packs: &Packs, options: &Options) -> Rendering {
 
 impl Rendering {
     /// Adds a spec. A bug that it has come upon is the trouble of that spec, and takes no other one with it.
-    fn add_alone(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, asked: (&Options, &mut Touched)) {
+    fn add_alone(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, asked: Asked<'_>) {
         // What `add` has noted so far is no part of the spec: its unit comes last.
         if catch_unwind(AssertUnwindSafe(|| self.add(resolved, writer, asked))).is_err() {
             let problem = resolved.document.problem(&[], "internal error: rendering it ended in a bug");
@@ -270,7 +277,7 @@ impl Rendering {
         }
     }
 
-    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched): (&Options, &mut Touched)) {
+    fn add(&mut self, resolved: &Resolved<'_>, writer: &mut Writer<'_>, (options, touched, findings): Asked<'_>) {
         match is_released(resolved.document) {
             Ok(false) => {}
             Ok(true) => return self.release(resolved, writer),
@@ -309,6 +316,7 @@ impl Rendering {
             Way::PassedOn => drop(self.passed_on.insert(resolved.document.id.clone())),
             Way::SelfManaged => drop(self.self_managed.insert(resolved.document.id.clone())),
         }
+        findings.extend(pods::find(&made.objects, resolved, &subject.specs.kinds));
         let deployer = Deployer::of(resolved.pack).filter(|_| made.way == Way::Rendered);
         let Made { mut objects, generated, .. } = made;
         if let Some(deletes) = deployer.as_ref().and_then(|it| it.deletes.as_ref()).filter(|_| !specs.is_empty()) {
@@ -354,29 +362,6 @@ impl Rendering {
             self.units.retain(|unit| !units.contains(&unit.id));
             self.broken.extend(units);
         }
-    }
-
-    /// Two units that want one object would take turns for ever: neither is used.
-    fn refuse_collisions(&mut self) {
-        let mut owners: BTreeMap<&ObjectId, Vec<&Unit>> = BTreeMap::new();
-        for unit in &self.units {
-            unit.all().for_each(|object| owners.entry(object.id()).or_default().push(unit));
-        }
-        let mut problems = Vec::new();
-        for (object, units) in owners.into_iter().filter(|(_, units)| units.len() > 1) {
-            problems.extend(units.iter().map(|unit| {
-                let message = match units.iter().find(|other| other.id == unit.id && other.place != unit.place) {
-                    Some(twin) => format!("the same object stands at {} too", twin.place),
-                    None => format!("{object} is rendered for {} too", others(unit, &units)),
-                };
-                Problem::document(unit.place.clone(), message).about(unit.id.clone())
-            }));
-        }
-        let flawed = problems.iter().filter_map(|problem| Some((problem.object.clone()?, problem.place.clone())));
-        self.flawed.extend(flawed);
-        self.broken.extend(problems.iter().filter_map(|problem| problem.object.clone()));
-        self.units.retain(|unit| !problems.iter().any(|problem| problem.object.as_ref() == Some(&unit.id)));
-        self.problems.extend(problems);
     }
 }
 
@@ -452,12 +437,6 @@ impl Unit {
             generated.object = change(generated.object.clone());
         }
     }
-}
-
-/// Names the other units that want the same object.
-fn others(unit: &Unit, units: &[&Unit]) -> String {
-    let others = units.iter().filter(|other| other.id != unit.id).map(|other| other.id.to_string());
-    others.collect::<Vec<_>>().join(" and ")
 }
 
 /// Decides what becomes of a spec.

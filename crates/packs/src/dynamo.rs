@@ -26,9 +26,7 @@ use std::sync::Arc;
 
 use gatewright_engine::merge::origin::{LayerName, Merged};
 use gatewright_engine::pack::builtin::Files;
-use gatewright_engine::pack::{
-    Pack, PackError, Provision, Subject, ValuesGenerator, document, settings as read_settings,
-};
+use gatewright_engine::pack::{Pack, PackError, Provision, Subject, ValuesGenerator, settings as read_settings, value};
 use gatewright_engine::problem::Problem;
 use gatewright_engine::schema::Schema;
 use gatewright_engine::spec::Resource;
@@ -53,7 +51,7 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     // Of the file, all is optional: parameters say only what differs.
     let schema = Schema::of::<Resource<Settings>>().map_err(PackError::Schema)?;
     let backends = backend::all(files)?;
-    let types = document(files, "types.yaml")?.to_value();
+    let types = value(files, "types.yaml")?;
     Pack::new(files, schema, Arc::new(Generator { settings, backends, types }))
 }
 

@@ -4,6 +4,7 @@ mod bugs;
 mod defaults;
 mod explain;
 mod nulls;
+mod pods;
 mod presets;
 
 use gatewright_engine::pack::Packs;

@@ -44,7 +44,7 @@ pub fn with_files(builtin: &[Builtin], name: &str, own: &Files<'_>, settings: &V
         return Err(PackError::Unknown(name.to_owned()));
     }
     let mut pack = found.map_or(declared as Build, |pack| pack.build)(&files, settings)?;
-    if let Some(found) = found {
+    if let Some(found) = found.filter(|_| !own.is_empty()) {
         kinds::add_missing(&mut pack.manifest.kinds, Manifest::read(&found.files)?.kinds);
     }
     if pack.manifest.name == name { Ok(pack) } else { Err(PackError::Name(pack.manifest.name)) }

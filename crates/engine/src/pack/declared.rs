@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::manifest::Manifest;
-use super::{Pack, PackError, Provision, Subject, ValuesGenerator, document};
+use super::{Pack, PackError, Provision, Subject, ValuesGenerator, document, value};
 use crate::merge::origin::{Layer, LayerName, Merged, MergedContent};
 use crate::problem::Problem;
 use crate::render::Renderer;
@@ -52,7 +52,7 @@ impl Pack {
         let manifest = Manifest::read(files)?;
         let defaults = manifest.defaults.as_ref().map(|name| document(files, name)).transpose()?;
         let schema = match &manifest.parameters.schema {
-            Some(name) => Schema::new(&whole(document(files, name)?.to_value())).map_err(PackError::Schema)?,
+            Some(name) => Schema::new(&whole(value(files, name)?)).map_err(PackError::Schema)?,
             None => Schema::anything(),
         };
         let names: Vec<String> = manifest.values.iter().map(|value| value.name.clone()).collect();
@@ -69,7 +69,7 @@ impl Pack {
             texts: manifest.values.iter().map(|value| (value.name.clone(), value.value.clone())).collect(),
             settings: settings.clone(),
         };
-        Ok(Self { is_declarative: true, ..Self::new(files, schema, Arc::new(generator))? })
+        Ok(Self { is_declarative: true, ..Self::of_manifest(manifest, files, schema, Arc::new(generator))? })
     }
 }
 

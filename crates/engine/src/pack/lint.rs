@@ -17,7 +17,7 @@ use self::names::wrong_names;
 use super::declared::whole;
 use super::manifest::{Manifest, PART};
 use super::texts::{Text, templates, texts};
-use super::{MANIFEST, PackError, document};
+use super::{MANIFEST, PackError, document, value};
 use crate::check::{Mistake, check_layer, suggest};
 use crate::problem::{Place, Problem};
 use crate::render::Renderer;
@@ -35,7 +35,8 @@ const FOR_PEOPLE: [&str; 2] = ["README", "LICENSE"];
 pub fn lint(files: &BTreeMap<&str, &str>, is_declarative: bool) -> Vec<Problem> {
     let Ok(manifest) = Manifest::read(files) else { return Vec::new() };
     let schema = schema_of(files, &manifest).ok().flatten();
-    let texts = texts(files, &manifest);
+    let root = document(files, MANIFEST).ok();
+    let texts = texts(files, &manifest, root.as_ref());
     let mut found = unread(files, &manifest);
     found.extend(unloadable(files, &texts));
     found.extend(unused_values(files, &manifest));
@@ -53,7 +54,7 @@ pub fn lint(files: &BTreeMap<&str, &str>, is_declarative: bool) -> Vec<Problem> 
 
 fn schema_of(files: &BTreeMap<&str, &str>, manifest: &Manifest) -> Result<Option<Schema>, PackError> {
     let Some(name) = &manifest.parameters.schema else { return Ok(None) };
-    Schema::new(&whole(document(files, name)?.to_value())).map(Some).map_err(PackError::Schema)
+    Schema::new(&whole(value(files, name)?)).map(Some).map_err(PackError::Schema)
 }
 
 /// The texts that see the values of a pack: templates, and the expressions in the manifest.

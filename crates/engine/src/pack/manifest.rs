@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::overlay::OverlayParameter;
-use super::{FEWEST_BYTES, MANIFEST, PackError, document, file};
+use super::{FEWEST_BYTES, MANIFEST, PackError, file, value};
 use crate::kinds::Rows;
 use crate::merge::Line;
 use crate::render::Renderer;
@@ -74,7 +74,7 @@ pub(super) const PART: &str = ".tera";
 impl Manifest {
     /// Reads `pack.yaml`.
     pub(super) fn read(files: &BTreeMap<&str, &str>) -> Result<Self, PackError> {
-        serde_json::from_value(document(files, MANIFEST)?.to_value()).map_err(PackError::Manifest)
+        serde_json::from_value(value(files, MANIFEST)?).map_err(PackError::Manifest)
     }
 
     /// Loads the templates, with the parts that they may include.
@@ -124,7 +124,7 @@ impl Claim {
     /// Reads the schema of its documents.
     pub(super) fn read_schema(&self, files: &BTreeMap<&str, &str>) -> Result<Schema, PackError> {
         let Some(name) = &self.schema else { return Ok(Schema::anything()) };
-        Schema::new(&document(files, name)?.to_value()).map_err(PackError::Schema)
+        Schema::new(&value(files, name)?).map_err(PackError::Schema)
     }
 }
 

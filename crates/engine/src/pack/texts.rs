@@ -38,22 +38,27 @@ pub(super) fn templates<'a>(files: &BTreeMap<&'a str, &str>, manifest: &'a Manif
     named.chain(generated).chain(parts).collect()
 }
 
-/// Returns all texts of a pack.
-pub(super) fn texts<'a>(files: &BTreeMap<&'a str, &'a str>, manifest: &'a Manifest) -> Vec<Text<'a>> {
+/// Returns all texts of a pack. `root` is `pack.yaml` as it is written, where it matters on which lines they stand.
+pub(super) fn texts<'a>(
+    files: &BTreeMap<&'a str, &'a str>,
+    manifest: &'a Manifest,
+    root: Option<&Node>,
+) -> Vec<Text<'a>> {
     let template =
         |file: &'a str| Some(Text { file, template: Cow::Borrowed(*files.get(file)?), sees: None, above: 0 });
     let mut texts: Vec<Text<'_>> = templates(files, manifest).into_iter().filter_map(template).collect();
-    let root = document(files, MANIFEST).ok();
-    let items = |list: &str| root.as_ref().and_then(|root| root.get(list)).map(Node::items).unwrap_or_default();
-    let expression = |item: &Node, field: &str, sees: Option<usize>| {
-        let node = item.get(field)?;
-        let template = Cow::Owned(format!("{{{{ ({}) | json }}}}", node.as_str()?));
-        Some(Text { file: MANIFEST, template, sees, above: node.position.line.saturating_sub(1) })
+    let expression = |(list, index, field): (&str, usize, &str), text: &str, sees: Option<usize>| {
+        let node = root.and_then(|root| root.at([list, &index.to_string(), field]));
+        let above = node.map_or(0, |node| node.position.line.saturating_sub(1));
+        Text { file: MANIFEST, template: Cow::Owned(format!("{{{{ ({text}) | json }}}}")), sees, above }
     };
-    let values = items("values").iter().enumerate();
-    texts.extend(values.filter_map(|(index, item)| expression(item, "value", Some(index))));
-    let conditions = items("templates").iter().chain(items("health"));
-    texts.extend(conditions.filter_map(|item| expression(item, "when", None)));
+    let values = manifest.values.iter().enumerate();
+    texts.extend(values.map(|(index, it)| expression(("values", index, "value"), &it.value, Some(index))));
+    let templates = manifest.templates.iter().map(|it| it.when.as_deref()).enumerate();
+    let conditions = templates.map(|(index, when)| ("templates", index, when));
+    let hints = manifest.health.iter().map(|it| it.when.as_deref()).enumerate();
+    let conditions = conditions.chain(hints.map(|(index, when)| ("health", index, when)));
+    texts.extend(conditions.filter_map(|(list, index, when)| Some(expression((list, index, "when"), when?, None))));
     texts
 }
 
@@ -63,5 +68,8 @@ pub(super) fn wrong_arguments(files: &BTreeMap<&str, &str>, manifest: &Manifest)
         let faults = unknown_arguments(&tags(&text.template)).into_iter();
         faults.map(|fault| text.problem(fault)).collect::<Vec<_>>()
     };
-    texts(files, manifest).iter().flat_map(wrong).collect()
+    let all = |root: Option<&Node>| texts(files, manifest, root).iter().flat_map(wrong).collect::<Vec<_>>();
+    let found = all(None);
+    // Each start of the program comes by here: the lines are looked up where there is something to tell.
+    if found.is_empty() { found } else { all(document(files, MANIFEST).ok().as_ref()) }
 }

@@ -26,7 +26,7 @@ pub(super) struct Context<'a> {
     pub(super) packs: &'a Packs,
     pub(super) severities: &'a Severities,
     /// Somebody checks the source by itself: a round has a cluster that shows the rest.
-    is_check: bool,
+    pub(super) is_check: bool,
     /// The controllers of the classes in the source.
     classes: BTreeMap<&'a str, &'a str>,
     /// The Gateways to which listener sets of the source attach.
@@ -81,6 +81,18 @@ impl<'a> Context<'a> {
         self.specs.has(id) || self.others.get(id.group.as_str()).is_some_and(|others| others.contains(&key))
     }
 
+    /// Tells whether the source holds an object, or something of which a controller makes it as a Secret.
+    pub(super) fn holds(&self, id: &ObjectId) -> bool {
+        let is_made = || id.is_a("", "Secret") && self.specs.known.makes_secret(&id.namespace, &id.name);
+        self.has(id) || is_made()
+    }
+
+    /// Tells whether somebody wants to know of what the source does not show and a cluster may have: whoever checks the
+    /// source, and who has a setting for the rule.
+    pub(super) fn asks_beyond_source(&self, rule: Id) -> bool {
+        self.is_check || self.severities.0.contains_key(&rule)
+    }
+
     /// Returns the names of documents that no pack claims and that differ from an object in their name only.
     pub(super) fn beside<'b>(&'b self, id: &'b ObjectId) -> impl Iterator<Item = &'a str> {
         let others = self.others.get(id.group.as_str()).into_iter().flatten();
@@ -130,10 +142,9 @@ impl<'a> Sheet<'a> {
         matches!(self.provider, Provider::Foreign)
     }
 
-    /// Tells whether somebody wants to know of what the source does not show and a cluster may have: whoever checks the
-    /// source, and who has a setting for the rule.
+    /// Tells whether somebody wants to know of what the source does not show and a cluster may have.
     pub(super) fn asks_beyond_source(&self, rule: Id) -> bool {
-        self.context.is_check || self.context.severities.0.contains_key(&rule)
+        self.context.asks_beyond_source(rule)
     }
 
     /// Tells whether anybody wants to know of a rule.

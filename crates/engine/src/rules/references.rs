@@ -89,9 +89,6 @@ impl Sheet<'_> {
 
     /// Tells whether the source holds an object, or something of which a controller makes it.
     fn is_there(&self, id: &ObjectId) -> bool {
-        let is_secret = id.is_a("", "Secret");
-        let is_made =
-            || self.context.specs.known.makes_secret(&id.namespace, &id.name) || asks_for_certificates(self.document);
-        self.context.has(id) || (is_secret && is_made())
+        self.context.holds(id) || (id.is_a("", "Secret") && asks_for_certificates(self.document))
     }
 }

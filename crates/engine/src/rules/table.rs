@@ -30,6 +30,14 @@ pub(super) const HOSTNAME_IS_ADDRESS: Id = Id(23);
 pub(super) const PORT_WITHOUT_LISTENER: Id = Id(24);
 pub(super) const LISTENER_SET_NOT_ALLOWED: Id = Id(25);
 pub(crate) const SERVICE_NAME: Id = Id(26);
+pub(super) const CONTAINER_WITHOUT_IMAGE: Id = Id(27);
+pub(super) const RESOURCE_NAME: Id = Id(28);
+pub(super) const REQUEST_AND_LIMIT: Id = Id(29);
+pub(super) const VOLUME_NOT_FOUND: Id = Id(30);
+pub(super) const PORT_OF_TWO_CONTAINERS: Id = Id(31);
+pub(super) const POD_VALUE: Id = Id(32);
+pub(super) const REFERENCE_NOT_FOUND: Id = Id(33);
+pub(super) const PARALLELISM_AND_DEVICES: Id = Id(34);
 
 const fn rule(
     (id, name): (Id, &'static str),
@@ -50,7 +58,7 @@ const CONFLICT: (&str, &str) = ("Conflicted=True", "ProtocolConflict");
 const NO_CONDITION: (&str, &str) = ("", "");
 
 /// All rules, in the order of their ids.
-pub static ALL: [Rule; 26] = [
+pub static ALL: [Rule; 34] = [
     rule(
         (CLASS_NOT_FOUND, "class-not-found"),
         Error,
@@ -206,6 +214,54 @@ pub static ALL: [Rule; 26] = [
         Warning,
         NO_CONDITION,
         "A Service gets the name of its Gateway, and no Service can have that name.",
+    ),
+    rule(
+        (CONTAINER_WITHOUT_IMAGE, "container-without-image"),
+        Error,
+        NO_CONDITION,
+        "A container of a pod has no image.",
+    ),
+    rule(
+        (RESOURCE_NAME, "resource-name"),
+        Error,
+        NO_CONDITION,
+        "A container asks for a resource that no node can have; a warning where it looks like a misspelled device.",
+    ),
+    rule(
+        (REQUEST_AND_LIMIT, "request-and-limit"),
+        Error,
+        NO_CONDITION,
+        "A container requests more than its limit, or of a device something else than its limit.",
+    ),
+    rule(
+        (VOLUME_NOT_FOUND, "volume-not-found"),
+        Error,
+        NO_CONDITION,
+        "A container mounts a volume that its pod does not have.",
+    ),
+    rule(
+        (PORT_OF_TWO_CONTAINERS, "port-of-two-containers"),
+        Warning,
+        NO_CONDITION,
+        "Two containers of a pod have one port.",
+    ),
+    rule(
+        (POD_VALUE, "pod-value"),
+        Error,
+        NO_CONDITION,
+        "A field of a pod takes one of a few words, and has another one.",
+    ),
+    rule(
+        (REFERENCE_NOT_FOUND, "reference-not-found"),
+        Warning,
+        NO_CONDITION,
+        "A pod names a Secret, ConfigMap, claim or service account that is not in the source.",
+    ),
+    rule(
+        (PARALLELISM_AND_DEVICES, "parallelism-and-devices"),
+        Warning,
+        NO_CONDITION,
+        "A server of models is to spread a layer over more devices than its container may use.",
     ),
 ];
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::check::suggest;
-use gatewright_engine::pack::{PackError, document};
+use gatewright_engine::pack::{PackError, value};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -94,8 +94,7 @@ pub(super) fn all(files: &BTreeMap<&str, &str>) -> Result<Backends, PackError> {
     let name = |file: &str| Some(file.strip_prefix("backends/")?.strip_suffix(".yaml")?.to_owned());
     let named = files.keys().filter_map(|file| Some((name(file)?, *file)));
     let read = |(name, file): (String, &str)| {
-        let node = document(files, file)?;
-        Ok((name, serde_json::from_value(node.to_value()).map_err(PackError::Manifest)?))
+        Ok((name, serde_json::from_value(value(files, file)?).map_err(PackError::Manifest)?))
     };
     named.map(read).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gatewright_engine::object::{Gvk, ObjectId};
-use gatewright_engine::pack::{PackError, document};
+use gatewright_engine::pack::{PackError, document, value};
 use gatewright_engine::spec::{Document, Specs};
 use gatewright_engine::yaml;
 use serde_json::Value;
@@ -74,14 +74,14 @@ pub(super) struct Configs<'a> {
 
 impl Builtin {
     pub(super) fn read(files: &BTreeMap<&str, &str>) -> Result<Self, PackError> {
-        let read = |file: &str| Ok(document(files, file)?.to_value());
-        let presets = BUILTIN.into_iter().map(|(name, file)| Ok((name, merge::cleaned(&read(file)?["spec"]))));
         let written = BUILTIN.into_iter().map(|(name, file)| Ok(written(name, file, document(files, file)?)));
+        let documents: Vec<Document> = written.collect::<Result<_, PackError>>()?;
+        let preset = |(name, _), document: &Document| (name, merge::cleaned(&document.root.to_value()["spec"]));
         Ok(Self {
-            presets: presets.collect::<Result<_, PackError>>()?,
-            documents: written.collect::<Result<_, PackError>>()?,
-            pickers: read("pickers.yaml")?,
-            rules: read("rules.yaml")?,
+            presets: BUILTIN.into_iter().zip(&documents).map(|(it, document)| preset(it, document)).collect(),
+            documents,
+            pickers: value(files, "pickers.yaml")?,
+            rules: value(files, "rules.yaml")?,
         })
     }
 }

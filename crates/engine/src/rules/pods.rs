@@ -1,0 +1,95 @@
+//! Pods of what is rendered: fields that no API server takes together, and names that lead nowhere.
+//!
+//! A template of a pod has a schema wherever it is written, and all of this is within it. An API server refuses it when the
+//! workload comes there (`ValidatePodTemplateSpec`), or takes it, and no pod gets ready.
+
+mod containers;
+mod references;
+mod source;
+mod values;
+
+use serde_json::Value;
+
+use super::Id;
+use crate::kinds;
+use crate::object::{Object, ObjectId};
+use crate::problem::{Problem, Scope};
+use crate::relations;
+use crate::resolve::Resolved;
+use source::Texts;
+
+/// A finding about the pods of a unit, before it is known what a config file says of its rule.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Finding {
+    pub(super) rule: Id,
+    /// Whether it is a warning, whatever its rule is.
+    pub(super) is_weak: bool,
+    /// The object that has to be there for it to be none.
+    pub(super) wants: Option<ObjectId>,
+    pub(super) problem: Problem,
+}
+
+/// The template of a pod, and all that was found in it.
+struct Pod<'a> {
+    /// The object that has the template.
+    owner: &'a Object,
+    spec: &'a Value,
+    texts: &'a Texts<'a>,
+    findings: Vec<Finding>,
+}
+
+/// Returns what is wrong with the pods of the objects of a spec.
+pub(crate) fn find(objects: &[Object], resolved: &Resolved<'_>, kinds: &kinds::Table) -> Vec<Finding> {
+    let texts = Texts::of(resolved);
+    let mut findings: Vec<Finding> = Vec::new();
+    for owner in objects {
+        for template in relations::templates(owner.body(), kinds) {
+            let mut pod = Pod { owner, spec: &template["spec"], texts: &texts, findings: Vec::new() };
+            containers::check(&mut pod);
+            values::check(&mut pod);
+            references::check(&mut pod);
+            // Pods of one workload may be made of one template.
+            let new = pod.findings.into_iter().filter(|it| !findings.iter().any(|other| is_same(it, other)));
+            let new: Vec<Finding> = new.collect();
+            findings.extend(new);
+        }
+    }
+    findings
+}
+
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    (one.rule, &one.wants) == (other.rule, &other.wants)
+        && one.problem.place == other.problem.place
+        && one.problem.hint == other.problem.hint
+}
+
+impl<'a> Pod<'a> {
+    /// Adds a finding, at the place where somebody has written it.
+    fn add(&mut self, (rule, is_weak): (Id, bool), path: &[&str], (message, hint): (String, String)) {
+        let problem = self.problem((rule, path), (message, hint));
+        self.findings.push(Finding { rule, is_weak, wants: None, problem });
+    }
+
+    fn problem(&self, (rule, path): (Id, &[&str]), (message, hint): (String, String)) -> Problem {
+        let place = self.texts.place(path);
+        let message = format!("{}: {message}", self.owner.id());
+        let problem = Problem { scope: Scope::Document, ..Problem::document(place, message) };
+        problem.about(self.texts.id.clone()).hint(hint).by(rule)
+    }
+
+    /// Returns its containers, those that run first before the others, each with the list that it stands in.
+    fn containers(&self) -> impl Iterator<Item = (&'static str, &'a Value)> + use<'a> {
+        let spec = self.spec;
+        ["initContainers", "containers"].into_iter().flat_map(move |list| items(&spec[list]).map(move |it| (list, it)))
+    }
+}
+
+/// Returns the items of a list.
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// Returns the name of an item.
+fn name(item: &Value) -> &str {
+    item["name"].as_str().unwrap_or_default()
+}
