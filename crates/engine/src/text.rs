@@ -66,7 +66,7 @@ pub fn cut(name: &str, length: usize) -> &str {
 }
 
 /// Asks whether the nearest name was meant.
-pub(crate) fn did_you_mean(near: Option<&str>) -> Option<String> {
+pub fn did_you_mean(near: Option<&str>) -> Option<String> {
     near.map(|near| format!("did you mean {near:?}?"))
 }
 

@@ -101,6 +101,9 @@ impl ValuesGenerator for Generator {
         let Ok(settings) = subject.read::<Settings>(parameters) else { return Vec::new() };
         let is_expanded = is_expanded(subject, &settings);
         let mut warnings = pass::warnings(subject.document, &settings, is_expanded);
+        if !is_expanded && is_graph(&subject.document.id.kind) {
+            warnings.extend(read::fields::doubts(subject.document));
+        }
         // Who is refused needs nothing.
         if !(is_expanded && operates(subject) == Some(true)) {
             warnings.extend(preflight::warning(subject, &settings, is_expanded));

@@ -5,6 +5,7 @@
 
 mod alpha;
 mod beta;
+pub(super) mod fields;
 mod types;
 
 use std::collections::BTreeMap;
@@ -81,7 +82,9 @@ pub(super) fn mistakes(document: &Document) -> Vec<Problem> {
     let mut reader = Reader { document, problems: Vec::new() };
     let is_alone = document.id.kind == ALONE;
     if is_alone || document.id.kind == "DynamoGraphDeployment" {
-        types::check(&mut reader, &document.root.to_value()["spec"], is_alone);
+        let spec = &document.root.to_value()["spec"];
+        types::check(&mut reader, spec, is_alone);
+        fields::check(&mut reader, spec);
     }
     if document.gvk.version != ALPHA && document.id.kind == "DynamoGraphDeployment" {
         let spec = &document.root.to_value()["spec"];
@@ -130,7 +133,8 @@ impl Reader<'_> {
             let place: Vec<String> = path.iter().cloned().chain(below).collect();
             let is_name = |part: &&String| part.parse::<usize>().is_err();
             let field = place.iter().rev().find(is_name).map_or("spec", String::as_str);
-            let message = format!("{field} cannot be used: {}", error.inner());
+            let reason = error.inner().to_string().replace("u32", "a whole number, at least 0");
+            let message = format!("{field} cannot be used: {reason}");
             self.problems.push(self.problem(&place, message));
             T::default()
         })

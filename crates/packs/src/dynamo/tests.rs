@@ -289,3 +289,44 @@ fn mode_auto_means_the_same_in_both_packs() {
     assert_eq!(passed_on(Some(idle)), both(false), "the kinds alone are no operator");
     assert_eq!(passed_on(Some(Capabilities { kinds, operators })), both(true), "the operators are at work");
 }
+
+/// Returns the mistakes that are found in every mode.
+fn mistakes(text: &str) -> Vec<String> {
+    super::read::mistakes(&graph(text)).iter().map(|it| format!("{} {}", it.place.line, it.message)).collect()
+}
+
+const ALPHA_HEAD: &str = "\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: g}
+spec:
+";
+
+#[test]
+fn misspelled_fields_are_mistakes_in_every_mode() {
+    let beta = ALPHA_HEAD.replace("v1alpha1", "v1beta1");
+    let check = |head: &str, spec: &str, expected: &[&str]| {
+        let found = mistakes(&format!("{head}  {spec}\n"));
+        let is_it = |(found, expected): (&String, &&str)| found.contains(*expected);
+        assert!(found.len() == expected.len() && found.iter().zip(expected).all(is_it), "{spec}: {found:#?}");
+    };
+    check(ALPHA_HEAD, "services: {A: {componentType: frontend}}", &[]);
+    check(ALPHA_HEAD, "servces: {A: {}}", &["\"servces\" is not known", "no components"]);
+    check(ALPHA_HEAD, "services: {A: {replcas: 2}}", &["5 the field \"replcas\""]);
+    check(ALPHA_HEAD, "services: {A: {somethingNew: 2}}", &[]);
+    check(ALPHA_HEAD, "services: {}", &["no components"]);
+    check(&beta, "components: [{name: A, typ: worker}]", &["\"typ\" is not known"]);
+    check(&beta, "components: [{name: A, type: worker}]", &[]);
+    check(&beta, "services: {A: {}}", &["no components"]);
+    check(&beta, "{backendFramework: vlm, components: [{name: A}]}", &["backendFramework is \"vlm\""]);
+    let part = |part: &str| format!("services: {{A: {{{part}}}}}");
+    check(ALPHA_HEAD, &part("subComponentType: prefil"), &["neither decode nor prefill"]);
+    check(ALPHA_HEAD, &part("subComponentType: mine"), &[]);
+    let gpu = |amount: &str| part(&format!("resources: {{limits: {{gpu: {amount}}}}}"));
+    check(ALPHA_HEAD, &gpu("'2'"), &[]);
+    for wrong in ["one", "'0.5'", "'-1'"] {
+        check(ALPHA_HEAD, &gpu(wrong), &["must be a whole number"]);
+    }
+    check(ALPHA_HEAD, &part("resources: {limits: {gpu: '1', gpuType: amd.com/gpu, custom: {a.b/c: '1'}}}"), &[]);
+    check(ALPHA_HEAD, &part("resources: {limits: {memory: 10GB}}"), &["memory is \"10GB\", but must be a quantity"]);
+}

@@ -6,10 +6,10 @@ use super::{MAIN, Reader, common, text};
 use crate::dynamo::model::{Component, Fields, Graph, Type, by_name, fields, list};
 use crate::json::{items, layered, said, texts};
 
-const GRAPH: [&str; 8] =
+pub(super) const GRAPH: [&str; 8] =
     ["annotations", "labels", "priorityClassName", "pvcs", "services", "envs", "backendFramework", "restart"];
 
-const COMPONENT: [&str; 26] = [
+pub(super) const COMPONENT: [&str; 26] = [
     "annotations",
     "labels",
     "serviceName",
@@ -37,7 +37,7 @@ const COMPONENT: [&str; 26] = [
     "minAvailable",
     "frontendSidecar",
 ];
-const COMPONENT_REFUSED: [&str; 4] = ["checkpoint", "gpuMemoryService", "failover", "topologyConstraint"];
+pub(super) const COMPONENT_REFUSED: [&str; 4] = ["checkpoint", "gpuMemoryService", "failover", "topologyConstraint"];
 
 pub(super) fn graph(reader: &mut Reader<'_>, spec: &Value, graph: &mut Graph) {
     reader.only(&[], spec, &GRAPH, &super::GRAPH_REFUSED);

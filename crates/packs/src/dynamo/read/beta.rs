@@ -6,10 +6,10 @@ use super::{MAIN, Reader, common, text};
 use crate::dynamo::model::{Component, Graph, by_name, fields, list};
 use crate::json::{items, texts};
 
-const GRAPH: [&str; 7] =
+pub(super) const GRAPH: [&str; 7] =
     ["annotations", "labels", "priorityClassName", "components", "env", "backendFramework", "restart"];
 
-const COMPONENT: [&str; 15] = [
+pub(super) const COMPONENT: [&str; 15] = [
     "name",
     "type",
     "podTemplate",
@@ -26,7 +26,7 @@ const COMPONENT: [&str; 15] = [
     "frontendSidecar",
     "experimental",
 ];
-const COMPONENT_REFUSED: [&str; 3] = ["roles", "dynamoSidecar", "topologyConstraint"];
+pub(super) const COMPONENT_REFUSED: [&str; 3] = ["roles", "dynamoSidecar", "topologyConstraint"];
 
 /// Of what is experimental, a checkpoint only makes a start faster: without the operator it is an ordinary one.
 const EXPERIMENTAL: [&str; 1] = ["checkpoint"];
