@@ -146,14 +146,25 @@ fn a_config_file_names_rules_that_there_are_and_says_why() {
     }
 }
 
-/// What stands below `## Wrong` or `## Mended` of a page as Deployments, as a round would send them.
-fn deployments(rule: &Rule, heading: &str, packs: &Packs) -> Vec<serde_json::Value> {
-    let page = page(rule);
-    let text = block(&page, heading, "yaml");
+/// Returns what is rendered of a text as Deployments, as a round would send them.
+fn deployments(text: &str, packs: &Packs) -> Vec<serde_json::Value> {
     let rendering = unit::render(&Tree::from_iter([("it.yaml", text)]), packs, &Options::default());
     let objects = rendering.units.iter().flat_map(|unit| &unit.objects);
     objects.filter(|object| object.id().is_a("apps", "Deployment")).map(|object| object.body().clone()).collect()
 }
+
+/// Templates of pods, one on a line, each with one value that is wrong.
+const WRONG_TEMPLATES: &str = include_str!("rules/wrong-templates.txt");
+
+/// The service whose template they are.
+const SERVICE: &str = "\
+apiVersion: serving.kserve.io/v1alpha2
+kind: LLMInferenceService
+metadata: {name: llama, namespace: models}
+spec:
+  model: {uri: 'pvc://weights'}
+  template:
+    ";
 
 /// Rules about pods say in a check what the API server says in a round, where they are warnings.
 #[test]
@@ -162,16 +173,23 @@ fn an_error_in_a_pod_is_one_that_an_api_server_refuses() {
     server.kubectl_ok(&["create", "namespace", "models"]);
     let folder = Folder::new();
     let file = folder.path().join("it.json");
-    let takes = |rule: &Rule, heading: &str| {
-        let deployments = deployments(rule, heading, &packs);
-        assert!(!deployments.is_empty(), "{}: nothing is rendered", rule.id);
-        deployments.iter().all(|deployment| {
-            fs::write(&file, deployment.to_string()).expect("it can be written");
-            server.kubectl(&["apply", "--dry-run=server", "--filename", &file.to_string_lossy()]).status.success()
-        })
+    let takes = |text: &str| {
+        let deployments = deployments(text, &packs);
+        !deployments.is_empty()
+            && deployments.iter().all(|deployment| {
+                fs::write(&file, deployment.to_string()).expect("it can be written");
+                server.kubectl(&["apply", "--dry-run=server", "--filename", &file.to_string_lossy()]).status.success()
+            })
     };
     for rule in ALL.iter().filter(|rule| rule.id.to_string().as_str() >= FIRST_OF_PODS) {
-        assert_eq!(takes(rule, "Wrong"), rule.severity == Severity::Warning, "{}", rule.id);
-        assert!(takes(rule, "Mended"), "{}", rule.id);
+        let page = page(rule);
+        assert_eq!(takes(block(&page, "Wrong", "yaml")), rule.severity == Severity::Warning, "{}", rule.id);
+        assert!(takes(block(&page, "Mended", "yaml")), "{}", rule.id);
     }
+    assert!(takes(&format!("{SERVICE}containers: [{{name: main}}]\n")));
+    let wrong = WRONG_TEMPLATES.lines().map(|template| format!("{SERVICE}{template}\n"));
+    let verdicts: Vec<(String, bool, bool)> =
+        wrong.map(|text| (text.clone(), takes(&text), lines(&text, &packs).1)).collect();
+    let apart: Vec<_> = verdicts.iter().filter(|(_, is_taken, is_error)| *is_taken || !*is_error).collect();
+    assert!(apart.is_empty(), "{apart:#?}");
 }

@@ -5,6 +5,7 @@
 
 mod containers;
 mod references;
+mod shape;
 mod source;
 mod values;
 
@@ -46,6 +47,7 @@ pub(crate) fn find(objects: &[Object], resolved: &Resolved<'_>, kinds: &kinds::T
         for template in relations::templates(owner.body(), kinds) {
             let mut pod = Pod { owner, spec: &template["spec"], texts: &texts, findings: Vec::new() };
             containers::check(&mut pod);
+            shape::check(&mut pod);
             values::check(&mut pod);
             references::check(&mut pod);
             // Pods of one workload may be made of one template.

@@ -245,12 +245,7 @@ pub static ALL: [Rule; 34] = [
         NO_CONDITION,
         "Two containers of a pod have one port.",
     ),
-    rule(
-        (POD_VALUE, "pod-value"),
-        Error,
-        NO_CONDITION,
-        "A field of a pod takes one of a few words, and has another one.",
-    ),
+    rule((POD_VALUE, "pod-value"), Error, NO_CONDITION, "A field of a pod has a value that no API server takes."),
     rule(
         (REFERENCE_NOT_FOUND, "reference-not-found"),
         Warning,
