@@ -135,8 +135,8 @@ fn parallelism(pod: &mut Pod<'_>, list: &'static str, container: &Value) {
     let line = lists.filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
     let asked = TENSOR_PARALLEL.captures_iter(&line).filter_map(|found| found[1].parse::<i128>().ok()).max();
     let limits = container["resources"]["limits"].as_object().into_iter().flatten();
-    let devices = limits.filter(|(resource, _)| resource.ends_with("/gpu") || DEVICES.contains(&resource.as_str()));
-    let (Some(asked), Some((resource, count))) = (asked, devices.last()) else { return };
+    let mut devices = limits.filter(|(resource, _)| resource.ends_with("/gpu") || DEVICES.contains(&resource.as_str()));
+    let (Some(asked), Some((resource, count))) = (asked, devices.next()) else { return };
     let count = Quantity::of(count).map(Quantity::whole).unwrap_or_default();
     if asked > count && LASTING.contains(&pod.owner.id().kind.as_str()) {
         let own = name(container);
