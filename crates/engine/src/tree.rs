@@ -106,6 +106,17 @@ impl Extent {
     }
 }
 
+/// Says what a file is whose bytes are UTF-8 up to a place.
+fn not_text(bytes: &[u8], valid: usize) -> String {
+    let before = bytes.get(..valid).unwrap_or_default();
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "the file is UTF-16 text (save it as UTF-8)".to_owned(),
+        _ if bytes.contains(&0) => "the file is not text".to_owned(),
+        _ => format!("the file is not UTF-8 text: see line {line} (save it as UTF-8)"),
+    }
+}
+
 impl Tree {
     /// Tells whether a path may hold specs, so that a source need not load anything else.
     ///
@@ -127,7 +138,7 @@ impl Tree {
         }
         let entry = match String::from_utf8(bytes) {
             Ok(text) => Entry::Text(text.into()),
-            Err(_) => Entry::Unreadable("the file is not UTF-8 text".to_owned()),
+            Err(error) => Entry::Unreadable(not_text(error.as_bytes(), error.utf8_error().valid_up_to())),
         };
         self.files.insert(path, entry);
     }
@@ -368,6 +379,19 @@ mod tests {
         let counted = (0..=MAX_ENTRIES).filter(|_| extent.entry().is_ok()).count();
         assert_eq!(counted, MAX_ENTRIES);
         assert_eq!((Extent::folder(MAX_DEPTH), Extent::folder(MAX_DEPTH + 1)), (Ok(()), Err(TooLarge::Depth)));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_with_their_line() {
+        let check = |bytes: &[u8], expected: &str| {
+            let mut tree = Tree::default();
+            tree.insert("a.yaml", bytes.to_vec());
+            let entry = tree.files().next().map(|(_, entry)| entry.clone());
+            assert!(matches!(&entry, Some(Entry::Unreadable(reason)) if reason == expected), "{entry:?}");
+        };
+        check(b"a: 1\nb: caf\xe9\n", "the file is not UTF-8 text: see line 2 (save it as UTF-8)");
+        check(b"\xff\xfea\0:\0", "the file is UTF-16 text (save it as UTF-8)");
+        check(b"\x7fELF\0\xff", "the file is not text");
     }
 
     #[test]

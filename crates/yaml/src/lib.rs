@@ -74,6 +74,7 @@ pub struct YamlError {
 /// The deepest nesting of lists and maps: more than the deepest Kubernetes schema needs, and less than a thread has
 /// stack for.
 const MAX_DEPTH: usize = 64;
+const TOO_DEEP: &str = "the document nests too deep, or its aliases expand to too much";
 
 /// The documents of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,8 +142,12 @@ fn message(error: &serde_saphyr::Error) -> Cow<'_, str> {
         serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
             format!("the key {key:?} stands here a second time").into()
         }
-        serde_saphyr::Error::Budget { .. } => "the document nests too deep, or its aliases expand to too much".into(),
-        other => UserMessageFormatter.format_message(other),
+        serde_saphyr::Error::Budget { .. } => TOO_DEEP.into(),
+        other => match UserMessageFormatter.format_message(other) {
+            // The parser gives up before its budget is counted.
+            message if message.contains("recursion limit") => TOO_DEEP.into(),
+            message => message,
+        },
     }
 }
 
@@ -421,6 +426,7 @@ mod tests {
     #[test]
     fn bombs_are_refused() {
         fails(&format!("a: {}{}", "[".repeat(200), "]".repeat(200)), 1, "nests too deep");
+        fails(&format!("a: {}{}", "[".repeat(10_000), "]".repeat(10_000)), 1, "nests too deep");
         let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned()];
         for i in 1..10 {
             let aliases = vec![format!("*a{}", i - 1); 9].join(", ");
