@@ -26,6 +26,7 @@ mod report;
 mod rollback;
 mod rollout;
 mod run;
+mod schema;
 mod session;
 mod simulate;
 mod status;
@@ -110,6 +111,7 @@ enum Command {
     Rollout(rollout::Args),
     Render(render::Args),
     Check(check::Args),
+    Schema(schema::Args),
     Explain(explain::Args),
     Defaults(defaults::Args),
     Status(status::Args),
@@ -253,6 +255,7 @@ impl Context {
             Command::Rollout(args) => rollout::run(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
+            Command::Schema(args) => schema::run(&self, &args),
             Command::Explain(args) => explain::run(&self, &args),
             Command::Defaults(args) => defaults::run(&self, &args),
             Command::Tree(args) => tree::run(&self, &args),

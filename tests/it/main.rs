@@ -78,6 +78,7 @@ mod rollout;
 mod rounds;
 mod rules;
 mod saved_plans;
+mod schemas;
 mod secrets;
 mod siblings;
 mod simulate;
