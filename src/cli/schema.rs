@@ -25,10 +25,8 @@ const ALL_FILE: &str = "all.json";
 
 /// Print JSON Schemas for editors: of the config file, or of a kind that `check` knows. Without a name, list the kinds.
 ///
-/// Kinds are those of the built-in definitions, of `crdFolders` of the config file, and of packs. In an editor with
-/// yaml-language-server, a first line in a file names its schema:
-///
-///   # yaml-language-server: $schema=schemas/gateway.networking.k8s.io/gateway_v1.json
+/// Kinds are those of the built-in definitions, of `crdFolders` of the config file, and of packs. docs/editors.md says how
+/// editors find them.
 ///
 /// For example: `gatewright schema config`, `gatewright schema Gateway`, `gatewright schema --all --output schemas`.
 ///
@@ -38,7 +36,7 @@ pub(super) struct Args {
     /// `config`, KIND, GROUP/KIND or GROUP/VERSION/KIND; without a version, the newest.
     #[arg(value_name = "NAME", conflicts_with = "all")]
     name: Option<String>,
-    /// Write all of them: GROUP/KIND_VERSION.json for each, all.json that picks one by apiVersion and kind, and
+    /// Write all of them: `GROUP/KIND_VERSION.json` for each, all.json that picks one by apiVersion and kind, and
     /// gatewright.json of the config file.
     #[arg(long, requires = "output")]
     all: bool,
@@ -65,7 +63,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 
 fn list(kinds: &[KindVersion]) {
     print(&format!("{CONFIG}\n"));
-    kinds.iter().for_each(|of| print(&format!("{}/{}\n", of.api_version(), of.kind)));
+    for of in kinds {
+        print(&format!("{}/{}\n", of.api_version(), of.kind));
+    }
 }
 
 fn of_kind(of: &KindVersion, packs: &Packs) -> Result<Value, Failure> {
@@ -111,7 +111,7 @@ fn write_all(folder: &Path, kinds: &[KindVersion], packs: &Packs) -> Result<(), 
 fn write(path: &Path, schema: &Value) -> Result<(), Failure> {
     let fail = |error: io::Error| Failure {
         code: EXIT_FAILED,
-        message: format!("cannot write {path:?}: {}", Chain(&error)),
+        message: format!("cannot write {}: {}", path.display(), Chain(&error)),
         hint: None,
     };
     path.parent().map_or(Ok(()), fs::create_dir_all).map_err(fail)?;

@@ -55,6 +55,7 @@ mod kinds;
 mod kserve;
 mod library;
 mod lost_names;
+mod lsp;
 mod maintenance;
 mod merging;
 mod moves;
