@@ -135,6 +135,8 @@ fn a_half_written_document_has_completions_and_few_findings() {
         ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
     );
     let head = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata:\n  name: a\nspec:\n";
+    let top = labels(&mut client, "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nm|");
+    assert_eq!(top, ["metadata", "spec"]);
     let fields = labels(&mut client, &format!("{head}  |"));
     assert!(fields.contains(&"gatewayClassName".to_owned()) && !fields.contains(&"status".to_owned()), "{fields:?}");
     let listener = format!("{head}  gatewayClassName: public\n  listeners:\n  - name: http\n    ");

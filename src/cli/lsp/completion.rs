@@ -38,7 +38,9 @@ pub(super) fn complete(sources: &Sources<'_>, text: &str, offset: usize, encodin
     if cursor.role != Role::Value {
         let present: BTreeSet<&str> =
             cursor.names().filter(|name| *name != plain(&text[cursor.word.clone()])).collect();
-        let fields = field.into_iter().flat_map(Field::properties);
+        // Nobody writes what controllers write.
+        let is_written = |name: &str| !(cursor.path.is_empty() && name == "status");
+        let fields = field.into_iter().flat_map(Field::properties).filter(|(name, _)| is_written(name));
         items.extend(fields.filter(|(name, _)| !present.contains(name)).map(|(name, field)| named(name, field)));
     }
     if cursor.role != Role::Name && items.is_empty() {

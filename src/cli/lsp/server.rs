@@ -56,6 +56,8 @@ struct Inner {
     workspace: Mutex<Workspace>,
     /// Something has changed, for each of the two tasks.
     changed: [Notify; 2],
+    /// Ends the check of everything that is under way.
+    overtaken: Mutex<Interrupt>,
     /// Held while diagnostics are sent, so that none overtake newer ones.
     sending: AsyncMutex<()>,
     /// Whether the editor can watch files for us.
@@ -72,6 +74,7 @@ impl LanguageServer {
             context,
             workspace: Mutex::new(Workspace::of(paths)),
             changed: [Notify::new(), Notify::new()],
+            overtaken: Mutex::default(),
             sending: AsyncMutex::default(),
             watches: AtomicBool::new(false),
             is_ended,
@@ -88,6 +91,7 @@ impl Inner {
     /// Changes the workspace, and has it checked.
     fn change(&self, change: impl FnOnce(&mut Workspace)) {
         change(&mut self.workspace());
+        self.overtaken.lock().unwrap_or_else(PoisonError::into_inner).give();
         self.changed.iter().for_each(Notify::notify_one);
     }
 
@@ -125,22 +129,32 @@ impl Inner {
     }
 
     async fn check(&self, job: Job, encoding: Encoding) {
-        let (generation, of) = (job.generation, job.of.as_ref().map(|(key, _)| key.clone()));
-        match spawn_blocking(move || checks::run(&job, encoding)).await {
-            Ok(found) => self.send(found, of.is_none(), generation).await,
+        let (generation, of) = (job.generation, job.of.as_ref().map(|(key, _)| (key.clone(), job.version)));
+        let interrupt = Interrupt::default();
+        if of.is_none() {
+            self.overtaken.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&interrupt);
+        }
+        match spawn_blocking(move || interrupt.during(|| checks::run(&job, encoding))).await {
+            Ok(Some(found)) => self.send(found, of, generation).await,
+            Ok(None) => {}
             Err(error) => tracing::error!(%error, "checking ended in a bug"),
         }
     }
 
-    /// Sends what was found, if nothing has changed since: diagnostics that the editor has already are not sent.
-    async fn send(&self, found: Found, is_all: bool, generation: u64) {
+    /// Sends what was found of a text, or of everything, if that has not changed since: diagnostics that the editor has
+    /// already are not sent.
+    async fn send(&self, found: Found, of: Option<(String, Option<i32>)>, generation: u64) {
         let _sending = self.sending.lock().await;
         let news = {
             let mut workspace = self.workspace();
-            if workspace.generation != generation {
+            let is_current = match &of {
+                None => workspace.generation == generation,
+                Some((key, version)) => workspace.version(key) == *version,
+            };
+            if !is_current {
                 return;
             }
-            news(&mut workspace, found, is_all)
+            news(&mut workspace, found, of.is_none())
         };
         for (key, diagnostics) in news {
             let (uri, version) = {
@@ -188,17 +202,18 @@ impl Inner {
 
     /// Sends what is wrong with the config file.
     async fn send_config(&self, problems: Vec<Problem>) {
-        let (found, generation) = {
+        let (found, of, generation) = {
             let workspace = self.workspace();
             let Some(key) = workspace.config_key() else { return };
             let text = workspace.text(&key).map_or_else(
                 || workspace.config.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default(),
                 |text| text.to_string(),
             );
+            let of = Some((key.clone(), workspace.version(&key)));
             let found = Found::from([(key, checks::of_config(problems, &text, workspace.encoding))]);
-            (found, workspace.generation)
+            (found, of, workspace.generation)
         };
-        self.send(found, false, generation).await;
+        self.send(found, of, generation).await;
     }
 
     /// Asks the editor to tell of files that change on disk.

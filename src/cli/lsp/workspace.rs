@@ -58,6 +58,8 @@ pub(super) struct Job {
     pub(super) tree: Tree,
     /// The file whose findings count, and its name among them; all of them if there is none.
     pub(super) of: Option<(String, String)>,
+    /// The version of that file in the editor.
+    pub(super) version: Option<i32>,
     /// Which change it is about.
     pub(super) generation: u64,
 }
@@ -221,7 +223,7 @@ impl Workspace {
                 if self.tree.text(&key).is_none() && self.published.contains_key(&key) {
                     // It is gone, and so is what was wrong with it.
                     let of = Some((key.clone(), key));
-                    return Some(Job { setup, tree: Tree::default(), of, generation: self.generation });
+                    return Some(Job { setup, tree: Tree::default(), of, version: None, generation: self.generation });
                 }
                 continue;
             };
@@ -234,7 +236,8 @@ impl Workspace {
             } else {
                 continue;
             };
-            return Some(Job { setup, tree, of: Some((key, name)), generation: self.generation });
+            let version = Some(open.version);
+            return Some(Job { setup, tree, of: Some((key, name)), version, generation: self.generation });
         }
         None
     }
@@ -243,7 +246,8 @@ impl Workspace {
     pub(super) fn around(&self, uri: &Uri) -> Option<Job> {
         let (key, setup) = (self.key(uri), Arc::clone(self.setup.as_ref()?));
         let tree = self.part(&key)?;
-        Some(Job { setup, tree, of: Some((key.clone(), key)), generation: self.generation })
+        let version = self.version(&key);
+        Some(Job { setup, tree, of: Some((key.clone(), key)), version, generation: self.generation })
     }
 
     /// Returns the part of the files that a file has to do with, if that is not too much.
@@ -263,6 +267,6 @@ impl Workspace {
     pub(super) fn all(&self) -> Option<Job> {
         let setup = Arc::clone(self.setup.as_ref()?);
         self.root.as_ref()?;
-        Some(Job { setup, tree: self.tree.clone(), of: None, generation: self.generation })
+        Some(Job { setup, tree: self.tree.clone(), of: None, version: None, generation: self.generation })
     }
 }
