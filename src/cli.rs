@@ -15,6 +15,7 @@ mod git_fetch;
 mod history;
 mod hosts;
 mod inventory;
+mod lsp;
 mod orphans;
 mod others;
 mod pack;
@@ -26,6 +27,7 @@ mod report;
 mod rollback;
 mod rollout;
 mod run;
+mod schema;
 mod session;
 mod simulate;
 mod status;
@@ -110,6 +112,8 @@ enum Command {
     Rollout(rollout::Args),
     Render(render::Args),
     Check(check::Args),
+    Schema(schema::Args),
+    Lsp(lsp::Args),
     Explain(explain::Args),
     Defaults(defaults::Args),
     Status(status::Args),
@@ -253,6 +257,8 @@ impl Context {
             Command::Rollout(args) => rollout::run(&self, &args),
             Command::Render(args) => render::run(&self, &args),
             Command::Check(args) => check::run(&self, &args),
+            Command::Schema(args) => schema::run(&self, &args),
+            Command::Lsp(args) => lsp::run(self, args),
             Command::Explain(args) => explain::run(&self, &args),
             Command::Defaults(args) => defaults::run(&self, &args),
             Command::Tree(args) => tree::run(&self, &args),
@@ -281,6 +287,14 @@ impl Context {
         })
     }
 
+    /// Returns the config file of an editor that has a folder open, if there is one.
+    fn config_of(&self, folder: Option<&Path>) -> Option<PathBuf> {
+        let named = self.config.as_ref().and_then(|file| std::path::absolute(file).ok());
+        let [near, system] = USUAL_FILES;
+        let usual = || folder.map(|folder| folder.join(near)).into_iter().chain([PathBuf::from(system)]);
+        named.or_else(|| usual().find(|file| std::fs::File::open(file).is_ok()))
+    }
+
     /// Tells whether there is a config file: one was named, or one is where it is looked for and may be read.
     fn has_config(&self) -> bool {
         self.config.is_some() || USUAL_FILES.iter().any(|file| std::fs::File::open(file).is_ok())
@@ -302,6 +316,21 @@ impl Context {
             complain(&format!("gatewright: the clusters of {source} are not known here: they were not read yet\n"));
         }
         Ok(config)
+    }
+
+    /// Reads a config file whose path is known, for a command that asks no cluster.
+    fn read(&self, file: &Path) -> Result<Config, ConfigError> {
+        crate::config::load(file, &self.environment).map(|config| self.recalled(config))
+    }
+
+    /// Reads the text of a config file, for a command that asks no cluster.
+    fn parse(&self, file: &Path, text: &str) -> Result<Config, ConfigError> {
+        crate::config::parse(file, text, &self.environment).map(|config| self.recalled(config))
+    }
+
+    fn recalled(&self, config: Config) -> Config {
+        let config = self.with_flags(config);
+        cluster_secrets::recalled(config.clone(), &State::open(&config.state_dir))
     }
 
     /// Reads the config file, without the clusters of `clusterSecrets`. From here on root is the user whom the state

@@ -19,6 +19,7 @@ mod pack_overrides;
 pub mod packs;
 pub mod rollout;
 pub mod rules;
+pub mod schema;
 pub mod settings;
 mod validate;
 pub(crate) mod webhooks;

@@ -1,6 +1,6 @@
 //! `gatewright check`.
 
-mod form;
+pub(super) mod form;
 mod github;
 mod sarif;
 #[cfg(test)]
@@ -39,16 +39,21 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let specs = Specs::load(context, &args.paths, None, false)?;
-    let wanted = rendered(&specs);
+    let (findings, wanted) = findings(&specs);
+    args.format.print(&findings, &summary(&wanted));
+    Ok(exit_code(findings.iter().map(|finding| &finding.problem)))
+}
+
+/// Returns all that is wrong with specs, and what they become on each cluster.
+pub(super) fn findings(specs: &Specs) -> (Vec<ProblemReport>, Rendered) {
+    let wanted = rendered(specs);
     let problems = problems(&wanted.iter().map(|(name, it)| (name.as_str(), it.problems.as_slice())).collect());
     let fleet = specs.config.as_ref().map(|config| config.settings.fleet());
     let overlays = &specs.source.overlays;
     let lost =
         fleet.map(|fleet| [overlays.lost_clusters(&fleet), overlays.lost_rows(&fleet)].concat()).unwrap_or_default();
     let lost = lost.into_iter().map(|problem| ProblemReport { problem, clusters: Vec::new(), since: None });
-    let findings: Vec<ProblemReport> = lost.chain(problems).collect();
-    args.format.print(&findings, &summary(&wanted));
-    Ok(exit_code(findings.iter().map(|finding| &finding.problem)))
+    (lost.chain(problems).collect(), wanted)
 }
 
 /// Renders for each cluster, and for an example of those that only overlays know of.

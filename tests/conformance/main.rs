@@ -8,6 +8,7 @@
 
 mod compare;
 mod rules;
+mod schemas;
 mod tally;
 mod validation;
 
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
             |suite: &Suite| suite.cases().into_iter().map(|(_, folder)| folder.join("in.yaml")).collect::<Vec<_>>();
         let inputs: Vec<_> = suites.iter().flat_map(inputs).collect();
         passed.push(validation::raise_no_alarm(&inputs));
+        passed.push(schemas::run(&cases::folders(), &inputs));
         passed.push(rules::raise_no_alarm(&cases::folders(), &inputs));
     }
     if passed.iter().all(|passed| *passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE }

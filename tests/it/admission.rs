@@ -1,7 +1,7 @@
 //! Admission without a server: are the definitions those that their authors publish, and is what an API server refuses
 //! refused before?
 
-mod mutation;
+pub(crate) mod mutation;
 mod published;
 
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ const DOCUMENTS: usize = 5_000;
 const VALID: [&str; 2] = [include_str!("admission/valid.yaml"), include_str!("admission/products.yaml")];
 
 /// All packs, with the definitions that are built in as a folder of them: those of products count as those in force.
-fn packs() -> &'static Packs {
+pub(crate) fn packs() -> &'static Packs {
     static PACKS: OnceLock<Packs> = OnceLock::new();
     PACKS.get_or_init(|| {
         let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
@@ -37,12 +37,12 @@ fn packs() -> &'static Packs {
     })
 }
 
-fn valid() -> Vec<Value> {
+pub(crate) fn valid() -> Vec<Value> {
     VALID.iter().flat_map(|text| yaml::parse_values(text).expect("it is YAML")).collect()
 }
 
 /// Returns what is said of a document.
-fn said(document: &Value) -> Vec<String> {
+pub(crate) fn said(document: &Value) -> Vec<String> {
     let specs = Source::load(&Tree::from_iter([("it.yaml", document.to_string())]), packs(), None).specs;
     let problems = specs.problems.iter().filter(|problem| problem.scope != Scope::Warning);
     problems.chain(specs.refused.values().flatten()).map(ToString::to_string).collect()

@@ -372,12 +372,14 @@ fn an_interrupt_ends_a_command_that_waits_for_a_source() {
 fn help_says_what_exit_codes_mean() {
     let desk = Desk::empty("gatewright.yaml");
     let help = |arguments: &[&str]| desk.run(&[arguments, &["--help"]].concat()).exits(0).out;
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 15] = [
         &["run"],
         &["sync"],
         &["plan"],
         &["render"],
         &["check"],
+        &["schema"],
+        &["lsp"],
         &["explain"],
         &["defaults"],
         &["status"],

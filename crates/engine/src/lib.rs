@@ -71,6 +71,7 @@ pub mod admission;
 pub mod check;
 pub mod defaults;
 pub mod diff;
+pub mod editor;
 pub mod enforce;
 pub mod error;
 pub mod explain;

@@ -24,6 +24,8 @@ pub struct Schema {
 #[derive(Debug, Default)]
 pub struct Rule {
     reference: Option<String>,
+    /// The meaning of the value, in words.
+    pub description: Option<String>,
     /// JSON types; any where there is none.
     pub types: Vec<String>,
     /// Fields.
@@ -108,6 +110,13 @@ pub enum SchemaError {
     Reference(String),
 }
 
+impl Rule {
+    /// Returns the name of the rule that it stands for, if it says no more than that.
+    pub(crate) fn reference(&self) -> Option<&str> {
+        self.reference.as_deref()
+    }
+}
+
 impl Schema {
     /// Reads a JSON schema.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
@@ -153,6 +162,11 @@ impl Schema {
     /// Returns what the whole must obey.
     pub fn root(&self) -> &Rule {
         self.resolve(&self.root)
+    }
+
+    /// Returns the rules that others refer to, by their names.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = (&str, &Rule)> {
+        self.definitions.iter().map(|(name, rule)| (name.as_str(), rule))
     }
 
     /// Follows references until there is something to obey.
@@ -210,6 +224,7 @@ fn definition(name: &str, schema: &Value) -> Result<Rule, SchemaError> {
 fn rule(schema: &Value) -> Result<Rule, SchemaError> {
     let mut rule = Rule {
         reference: reference(schema),
+        description: schema.get("description").and_then(Value::as_str).map(str::to_owned),
         types: types(schema),
         properties: rules(schema, "properties")?,
         required: strings(schema, "required"),
@@ -313,9 +328,10 @@ fn add_alternatives(rule: &mut Rule, schema: &Value) -> Result<(), SchemaError> 
     let mut alternatives: Vec<Rule> =
         listed("anyOf").chain(listed("oneOf")).filter(is_null).map(self::rule).collect::<Result<_, _>>()?;
     if alternatives.len() == 1 && rule.properties.is_empty() {
-        let slips = std::mem::take(&mut rule.slips);
+        let (slips, description) = (std::mem::take(&mut rule.slips), rule.description.take());
         *rule = alternatives.remove(0);
         rule.slips.extend(slips);
+        rule.description = description.or_else(|| rule.description.take());
     } else if !alternatives.is_empty() && alternatives.iter().all(|rule| !rule.values.is_empty()) {
         rule.types = vec!["string".into()];
         rule.values = alternatives.into_iter().flat_map(|rule| rule.values).collect();

@@ -180,6 +180,18 @@ impl Tree {
         self.files.extend(other.files.into_iter().map(|(name, entry)| (path(name), entry)));
     }
 
+    /// Forgets a path.
+    pub fn remove(&mut self, path: &str) {
+        self.files.remove(path);
+    }
+
+    /// Returns some of it, its paths as they are.
+    #[must_use]
+    pub fn only(&self, keep: impl Fn(&str, &Entry) -> bool) -> Self {
+        let files = self.files.iter().filter(|(path, entry)| keep(path, entry));
+        Self { files: files.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
+    }
+
     /// Returns the files in the order of their paths.
     pub fn files(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.files.iter().map(|(path, entry)| (path.as_str(), entry))
@@ -211,8 +223,7 @@ impl Tree {
         let keep = |path: &str, entry: &Entry| {
             within(path) || is_ignore_file_above(path, folder) || is_unread_above(path, entry)
         };
-        let files = self.files.iter().filter(|(path, entry)| keep(path, entry));
-        Self { files: files.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
+        self.only(keep)
     }
 
     /// Reads a folder, or a single file, from disk. The one effect in this package.

@@ -52,7 +52,7 @@ fn document(findings: &[ProblemReport]) -> Value {
 }
 
 /// Returns what a finding says apart from its place and its rule.
-pub(super) fn message(finding: &ProblemReport) -> String {
+pub(in crate::cli) fn message(finding: &ProblemReport) -> String {
     let alone = Problem { rule: None, ..finding.problem.clone() };
     let text = ProblemReport { problem: alone, ..finding.clone() }.to_string();
     let place = format!("{}: ", finding.problem.place);
@@ -60,7 +60,7 @@ pub(super) fn message(finding: &ProblemReport) -> String {
 }
 
 /// Returns the first line and column of a finding; 1 where only the file is known.
-pub(super) fn position(finding: &ProblemReport) -> (u32, u32) {
+pub(in crate::cli) fn position(finding: &ProblemReport) -> (u32, u32) {
     let place = &finding.problem.place;
     (place.line.max(1), place.column.max(1))
 }

@@ -4,15 +4,15 @@ use serde_json::{Map, Value, json};
 
 /// The seed: `GATEWRIGHT_SEED`, or always the same.
 #[expect(clippy::disallowed_methods, reason = "a switch of this test, for the person who runs it")]
-pub(super) fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     std::env::var("GATEWRIGHT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20)
 }
 
 /// Draws numbers, and changes documents by them.
-pub(super) struct Mutator(u64);
+pub(crate) struct Mutator(u64);
 
 impl Mutator {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -26,7 +26,7 @@ impl Mutator {
     }
 
     /// Changes something of a document: a value, a field, an item. Who it is and what kind it has stays.
-    pub(super) fn mutated(&mut self, valid: &Value) -> Value {
+    pub(crate) fn mutated(&mut self, valid: &Value) -> Value {
         let mut document = valid.clone();
         for _ in 0..=self.below(2) {
             let mut pointers = Vec::new();

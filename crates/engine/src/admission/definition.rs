@@ -95,6 +95,16 @@ impl Definition {
         })
     }
 
+    /// Returns the schemas of the versions that are served, as they are published but for `status`.
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.versions().iter().map(|(name, (schema, _))| (name.as_str(), schema))
+    }
+
+    /// Returns the release of a product that it is of, if other releases may take more than it says.
+    pub fn release(&self) -> Option<&'static str> {
+        self.release
+    }
+
     /// Returns a version, if it can be used.
     pub(super) fn version(&self, name: &str) -> Option<&Version> {
         let (schema, version) = self.versions().get(name)?;
