@@ -404,10 +404,4 @@ mod tests {
         check(b"\xff\xfea\0:\0", "the file is UTF-16 text (save it as UTF-8)");
         check(b"\x7fELF\0\xff", "the file is not text");
     }
-
-    #[test]
-    fn bytes_that_are_no_text_are_unreadable() {
-        let tree = Tree::from_iter([("a.yaml", vec![0xff, 0xfe])]);
-        assert!(matches!(tree.files().next(), Some((_, Entry::Unreadable(_)))));
-    }
 }
