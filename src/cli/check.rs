@@ -3,8 +3,10 @@
 mod form;
 mod github;
 mod sarif;
+mod snippet;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,19 +38,43 @@ pub(super) struct Args {
     format: Form,
 }
 
+/// A source, and what is wrong with it.
+pub(super) struct Checked {
+    /// The findings, in the order of their places.
+    findings: Vec<ProblemReport>,
+    /// The lines about what was rendered.
+    summary: String,
+}
+
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    once(context, args).map(|checked| code(&checked))
+}
+
+/// Reads specs, checks them and prints what is wrong.
+fn once(context: &Context, args: &Args) -> Result<Checked, Failure> {
     let specs = Specs::load(context, &args.paths, None, false)?;
-    let wanted = rendered(&specs);
+    let checked = check(&specs);
+    let page = text::Page::on_terminal(&specs.tree, context.has_colored_log());
+    args.format.print(&checked.findings, &checked.summary, &page);
+    Ok(checked)
+}
+
+fn code(checked: &Checked) -> u8 {
+    exit_code(checked.findings.iter().map(|finding| &finding.problem))
+}
+
+/// Checks specs.
+fn check(specs: &Specs) -> Checked {
+    let wanted = rendered(specs);
     let problems = problems(&wanted.iter().map(|(name, it)| (name.as_str(), it.problems.as_slice())).collect());
     let fleet = specs.config.as_ref().map(|config| config.settings.fleet());
     let overlays = &specs.source.overlays;
     let lost =
         fleet.map(|fleet| [overlays.lost_clusters(&fleet), overlays.lost_rows(&fleet)].concat()).unwrap_or_default();
     let lost = lost.into_iter().map(|problem| ProblemReport { problem, clusters: Vec::new(), since: None });
-    let findings: Vec<ProblemReport> = lost.chain(problems).collect();
-    args.format.print(&findings, &summary(&wanted));
-    Ok(exit_code(findings.iter().map(|finding| &finding.problem)))
+    let findings = text::masked(lost.chain(problems).collect(), &specs.tree);
+    Checked { findings, summary: summary(&wanted) }
 }
 
 /// Renders for each cluster, and for an example of those that only overlays know of.

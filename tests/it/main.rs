@@ -20,6 +20,7 @@ mod blame;
 mod browser;
 mod budget;
 mod check_forms;
+mod check_text;
 mod choice;
 mod cluster_kube;
 mod cluster_secrets;
