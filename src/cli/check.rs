@@ -1,5 +1,6 @@
 //! `gatewright check`.
 
+mod fix;
 mod form;
 mod github;
 mod sarif;
@@ -16,7 +17,7 @@ use gatewright_engine::text::count;
 use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
-use super::{Context, Failure};
+use super::{Context, Failure, complain};
 use crate::desired::rendering::{Rendered, check_all, problems};
 use crate::report::{ProblemReport, named};
 use form::Form;
@@ -27,7 +28,8 @@ use form::Form;
 /// have it, under the overlays that are in force there; without one, under the overlays for all clusters. Overlays that
 /// are in force on none of them are checked as for a cluster that they select.
 ///
-/// Exit codes: 0 there is no error, though there may be warnings, 1 there is one, 64 usage.
+/// Exit codes: 0 there is no error, though there may be warnings, 1 there is one, 64 usage. With --fix they say what is
+/// left.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files or folders with specs.
@@ -36,6 +38,13 @@ pub(super) struct Args {
     /// The form in which findings are printed.
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+    /// Mend what is mechanical in the files, and check again: fields and kinds with a slip of which only one other can
+    /// have been meant, and versions of an API that were replaced by one of the same shape.
+    #[arg(long)]
+    fix: bool,
+    /// Print what would be mended as a patch, and write nothing.
+    #[arg(long, requires = "fix")]
+    dry_run: bool,
 }
 
 /// A source, and what is wrong with it.
@@ -48,6 +57,16 @@ pub(super) struct Checked {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    if args.fix {
+        let specs = Specs::load(context, &args.paths, None, false)?;
+        let checked = check(&specs);
+        let mended = fix::mend(&specs, &checked.findings);
+        if args.dry_run {
+            mended.show(&specs);
+            return Ok(code(&checked));
+        }
+        mended.write(&specs, &args.paths);
+    }
     once(context, args).map(|checked| code(&checked))
 }
 
@@ -57,6 +76,9 @@ fn once(context: &Context, args: &Args) -> Result<Checked, Failure> {
     let checked = check(&specs);
     let page = text::Page::on_terminal(&specs.tree, context.has_colored_log());
     args.format.print(&checked.findings, &checked.summary, &page);
+    if args.format == Form::Text && !args.fix {
+        complain(&fix::advice(&specs, &checked.findings).unwrap_or_default());
+    }
     Ok(checked)
 }
 

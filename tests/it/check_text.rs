@@ -26,7 +26,8 @@ fn a_mistake_is_shown_where_it_stands_with_what_to_write() {
     desk.write("specs/edge.yaml", &gateway("edge", "listners: [] # soon"));
     let run = desk.run(&["check", "specs"]).exits(1);
     let expected = "specs/edge.yaml:6:3: error: Gateway shop/edge: unknown field \"listners\" in spec\n  \
-                    |\n6 |   listners: [] # soon\n  |   ^^^^^^^^\n  |\n  = help: did you mean \"listeners\"?\n\n";
+                    |\n6 |   listners: [] # soon\n  |   ^^^^^^^^\n  |\n  = help: did you mean \"listeners\"?\n\n\
+                    1 mistake can be mended: see `gatewright check --fix --dry-run`\n";
     assert_eq!(run.err, expected);
     let run = desk.run(&["check", "specs", "--format", "short"]).exits(1);
     let line = "specs/edge.yaml:6:3: error: Gateway shop/edge: unknown field \"listners\" in spec (did you mean \"listeners\"?)\n";
@@ -85,5 +86,7 @@ fn no_form_shows_a_secret_that_stands_close_to_a_mistake() {
             assert!(said.contains("close.yaml"), "{form} of {text}: {said}");
             assert!(!said.contains("hunter2"), "{form} of {text}: {said}");
         }
+        let run = desk.run(&["check", "specs", "--fix", "--dry-run"]);
+        assert!(!run.out.contains("hunter2") && !run.err.contains("hunter2"), "{text}: {}{}", run.out, run.err);
     }
 }
