@@ -8,6 +8,7 @@ mod snippet;
 #[cfg(test)]
 mod tests;
 mod text;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,6 +46,9 @@ pub(super) struct Args {
     /// Print what would be mended as a patch, and write nothing.
     #[arg(long, requires = "fix")]
     dry_run: bool,
+    /// Check again whenever something changes, until it is interrupted.
+    #[arg(long, conflicts_with = "fix")]
+    watch: bool,
 }
 
 /// A source, and what is wrong with it.
@@ -57,6 +61,9 @@ pub(super) struct Checked {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    if args.watch {
+        return watch::run(context, args);
+    }
     if args.fix {
         let specs = Specs::load(context, &args.paths, None, false)?;
         let checked = check(&specs);

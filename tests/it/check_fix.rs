@@ -76,4 +76,5 @@ fn a_link_is_not_written_through() {
     desk.run(&["check", "link.yaml", "--fix"]).exits(1).complains("it is a symbolic link");
     assert_eq!(desk.read("real.yaml"), WRONG);
     desk.run(&["check", "real.yaml", "--dry-run"]).exits(64);
+    desk.run(&["check", "real.yaml", "--fix", "--watch"]).exits(64);
 }

@@ -22,6 +22,7 @@ mod budget;
 mod check_fix;
 mod check_forms;
 mod check_text;
+mod check_watch;
 mod choice;
 mod cluster_kube;
 mod cluster_secrets;
