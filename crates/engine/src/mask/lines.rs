@@ -16,6 +16,9 @@ use walk::{Part, Walk};
 /// Secrets that are shorter are hidden where they stand, and not wherever these letters are.
 const SHORTEST: usize = 4;
 
+/// The mark with which a file in UTF-8 may begin.
+pub const BOM: char = '\u{feff}';
+
 /// The secrets of a text.
 #[derive(Debug)]
 pub struct Lines<'a> {
@@ -32,7 +35,8 @@ pub struct Lines<'a> {
 impl<'a> Lines<'a> {
     /// Looks for the secrets of a text.
     pub fn of(text: &'a str) -> Self {
-        let all = text.lines().map(|line| line.trim_end_matches('\r')).collect();
+        // No column counts it.
+        let all = text.trim_start_matches(BOM).lines().map(|line| line.trim_end_matches('\r')).collect();
         let walk = yaml::parse(text).map(|documents| Walk::of(&documents)).unwrap_or_default();
         let mut words: Vec<String> =
             walk.secrets.iter().flat_map(|it| it.lines()).map(|it| it.trim().to_owned()).collect();

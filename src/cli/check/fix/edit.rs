@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use gatewright_engine::mask::lines::offset;
+use gatewright_engine::mask::lines::{BOM, offset};
 use gatewright_engine::problem::{Fix, Place};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::yaml::{self, Content, Field, Node, Position};
@@ -134,7 +134,8 @@ impl<'a> Words<'a> {
         let index = usize::try_from(place.line).ok().and_then(|line| line.checked_sub(1)).ok_or(ELSEWHERE)?;
         let above = *self.lines.get(index).ok_or(ELSEWHERE)?;
         let end = self.lines.get(index + 1).copied().unwrap_or(self.text.len());
-        let line = &self.text[above..end];
+        let line = self.text[above..end].trim_start_matches(BOM);
+        let above = end - line.len();
         let start = offset(line, place.column);
         let start = start + usize::from(line[start..].starts_with(['"', '\'']));
         let rest = line[start..].strip_prefix(fix.old.as_str()).ok_or("it is not written as it reads")?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use gatewright_engine::mask::MASK;
-use gatewright_engine::mask::lines::Lines;
+use gatewright_engine::mask::lines::{BOM, Lines};
 
 use super::edit::Edit;
 use crate::basics::sanitize;
@@ -68,14 +68,18 @@ impl<'a> Text<'a> {
     fn line(&self, sign: char, index: usize) -> String {
         let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
         let line = self.secrets.get(number).unwrap_or_default();
-        let (mut out, mut from) = (sign.to_string(), 0);
+        let raw = self.raw.get(index).copied().unwrap_or_default();
+        let rest = raw.trim_start_matches(BOM);
+        // Without it a patch does not apply.
+        let mark = &raw[..raw.len() - rest.len()];
+        let (mut out, mut from) = (format!("{sign}{mark}"), 0);
         for hidden in self.secrets.hidden(number) {
             out += &harmless(&line[from..hidden.start]);
             out += MASK;
             from = hidden.end;
         }
         out += &harmless(&line[from..]);
-        out += self.raw.get(index).and_then(|raw| raw.get(line.len()..)).unwrap_or_default();
+        out += rest.get(line.len()..).unwrap_or_default();
         if out.ends_with('\n') { out } else { out + "\n\\ No newline at end of file\n" }
     }
 }
@@ -98,6 +102,7 @@ mod tests {
     fn a_line_keeps_its_end_and_not_its_secrets() {
         let text = Text::of("a:\tb\r\npassword: hunter2\nc: d");
         assert_eq!(text.line(' ', 0), " a:\tb\r\n");
+        assert_eq!(Text::of("\u{feff}a: b\n").line(' ', 0), " \u{feff}a: b\n");
         assert_eq!(text.line('-', 1), "-password: ***\n");
         assert_eq!(text.line('+', 2), "+c: d\n\\ No newline at end of file\n");
     }
