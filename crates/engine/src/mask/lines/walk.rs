@@ -28,6 +28,8 @@ pub(super) struct Part {
 pub(super) struct Walk {
     /// The beginning of each key and each value.
     starts: BTreeSet<Position>,
+    /// The lines of which it is known what they are.
+    known: BTreeSet<u32>,
     /// The beginning of each secret.
     found: Vec<Position>,
     /// The secrets as they read.
@@ -60,14 +62,19 @@ impl Walk {
         found.into_iter().map(|from| Part { from: *from, to: after(*from).unwrap_or(END) }).collect()
     }
 
-    /// Returns the lines on which something begins.
+    /// Returns the lines of which it is known what they are.
     pub(super) fn known(&self) -> Vec<u32> {
-        let lines: BTreeSet<u32> = self.starts.iter().map(|start| start.line).collect();
-        lines.into_iter().collect()
+        self.known.iter().copied().collect()
     }
 
     fn value(&mut self, node: &Node, within: Within) {
-        self.starts.insert(node.position);
+        // A text of several lines may begin on a line that is a document of its own.
+        let is_text = node.as_str().is_some_and(|text| text.contains('\n'));
+        if is_text {
+            self.starts.insert(node.position)
+        } else {
+            self.start(node.position)
+        };
         match &node.content {
             Content::Map(_) => self.map(node, within),
             Content::List(items) => self.list(items, within),
@@ -75,6 +82,11 @@ impl Walk {
             Content::Number(number) if within.is_secret => self.add(node.position, number.to_string()),
             Content::Null | Content::Bool(_) | Content::Number(_) => {}
         }
+    }
+
+    fn start(&mut self, position: Position) -> bool {
+        self.known.insert(position.line);
+        self.starts.insert(position)
     }
 
     fn text(&mut self, node: &Node, text: &str, within: Within) {
@@ -95,7 +107,7 @@ impl Walk {
         let names_secret = |field: &Field| field.node.as_str().is_some_and(is_nearly_secret);
         let is_pair = node.fields().any(|(key, field)| is_name(key) && names_secret(field));
         for (key, field) in node.fields() {
-            self.starts.insert(field.key);
+            self.start(field.key);
             let is_other = is_pair && !is_name(key) && is_leaf(&field.node) && !names_secret(field);
             let is_named = is_named(key, &field.node);
             let is_secret = within.is_secret || is_other || is_named || of_secret && !SHOWN.contains(&key);
@@ -109,9 +121,9 @@ impl Walk {
     }
 
     fn metadata(&mut self, node: &Node) {
-        self.starts.insert(node.position);
+        self.start(node.position);
         for (key, field) in node.fields() {
-            self.starts.insert(field.key);
+            self.start(field.key);
             self.value(&field.node, Within { is_secret: !SHOWN_METADATA.contains(&key), of_secret: false });
         }
     }
