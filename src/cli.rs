@@ -425,6 +425,11 @@ fn complain(text: &str) {
     drop(io::stderr().write_all(sanitize::lines(text).as_bytes()));
 }
 
+/// Writes a text to standard error in which everything of others is harmless already, and colors are meant.
+fn complain_in_color(text: &str) {
+    drop(io::stderr().write_all(text.as_bytes()));
+}
+
 /// Of several exit codes, the one that says most: 64, 1, 3, 4, 2, 0.
 fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let codes: Vec<u8> = codes.into_iter().collect();

@@ -1,10 +1,14 @@
 //! `gatewright check`.
 
+mod fix;
 pub(super) mod form;
 mod github;
 mod sarif;
+mod snippet;
 #[cfg(test)]
 mod tests;
+mod text;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +18,7 @@ use gatewright_engine::text::count;
 use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
-use super::{Context, Failure};
+use super::{Context, Failure, complain};
 use crate::desired::rendering::{Rendered, check_all, problems};
 use crate::report::{ProblemReport, named};
 use form::Form;
@@ -25,7 +29,8 @@ use form::Form;
 /// have it, under the overlays that are in force there; without one, under the overlays for all clusters. Overlays that
 /// are in force on none of them are checked as for a cluster that they select.
 ///
-/// Exit codes: 0 there is no error, though there may be warnings, 1 there is one, 64 usage.
+/// Exit codes: 0 there is no error, though there may be warnings, 1 there is one, 64 usage. With --fix they say what is
+/// left.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files or folders with specs.
@@ -34,14 +39,64 @@ pub(super) struct Args {
     /// The form in which findings are printed.
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+    /// Mend what is mechanical in the files, and check again: fields and kinds with a slip of which only one other can
+    /// have been meant, and versions of an API that were replaced by one of the same shape.
+    #[arg(long)]
+    fix: bool,
+    /// Print what would be mended as a patch, and write nothing.
+    #[arg(long, requires = "fix")]
+    dry_run: bool,
+    /// Check again whenever something changes, until it is interrupted.
+    #[arg(long, conflicts_with = "fix")]
+    watch: bool,
+}
+
+/// A source, and what is wrong with it.
+pub(super) struct Checked {
+    /// The findings, in the order of their places.
+    findings: Vec<ProblemReport>,
+    /// The lines about what was rendered.
+    summary: String,
 }
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    if args.watch {
+        return watch::run(context, args);
+    }
+    if args.fix {
+        let specs = Specs::load(context, &args.paths, None, false)?;
+        let checked = check(&specs);
+        let mended = fix::mend(&specs, &checked.findings);
+        if args.dry_run {
+            mended.show(&specs);
+            return Ok(code(&checked));
+        }
+        mended.write(&specs, &args.paths);
+    }
+    once(context, args).map(|checked| code(&checked))
+}
+
+/// Reads specs, checks them and prints what is wrong.
+fn once(context: &Context, args: &Args) -> Result<Checked, Failure> {
     let specs = Specs::load(context, &args.paths, None, false)?;
-    let (findings, wanted) = findings(&specs);
-    args.format.print(&findings, &summary(&wanted));
-    Ok(exit_code(findings.iter().map(|finding| &finding.problem)))
+    let checked = check(&specs);
+    let page = text::Page::on_terminal(&specs.tree, context.has_colored_log());
+    args.format.print(&checked.findings, &checked.summary, &page);
+    if args.format == Form::Text && !args.fix {
+        complain(&fix::advice(&specs, &checked.findings).unwrap_or_default());
+    }
+    Ok(checked)
+}
+
+fn code(checked: &Checked) -> u8 {
+    exit_code(checked.findings.iter().map(|finding| &finding.problem))
+}
+
+/// Checks specs.
+fn check(specs: &Specs) -> Checked {
+    let (findings, wanted) = findings(specs);
+    Checked { findings, summary: summary(&wanted) }
 }
 
 /// Returns all that is wrong with specs, and what they become on each cluster.
@@ -53,7 +108,7 @@ pub(super) fn findings(specs: &Specs) -> (Vec<ProblemReport>, Rendered) {
     let lost =
         fleet.map(|fleet| [overlays.lost_clusters(&fleet), overlays.lost_rows(&fleet)].concat()).unwrap_or_default();
     let lost = lost.into_iter().map(|problem| ProblemReport { problem, clusters: Vec::new(), since: None });
-    (lost.chain(problems).collect(), wanted)
+    (text::masked(lost.chain(problems).collect(), &specs.tree), wanted)
 }
 
 /// Renders for each cluster, and for an example of those that only overlays know of.

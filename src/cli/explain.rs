@@ -11,6 +11,7 @@ use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::counted;
 use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
+use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, Unit};
 
 use super::plan::Format;
@@ -78,7 +79,7 @@ fn parse(text: &str) -> Result<Wanted, String> {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let (Specs { config, packs, source }, options) = &specs_of(context, args)?;
+    let (Specs { config, packs, source, .. }, options) = &specs_of(context, args)?;
     let rendering = source.render(packs, options);
     let (unit, object) = find(&rendering, packs, &args.object.in_full(packs.table()))?;
     let config = config.as_ref().map(|config| ConfigFile {
@@ -127,7 +128,7 @@ fn specs_of_sync(context: &Context, sync: &str, cluster: Option<&str>) -> Result
     let packs = packs(context, Some(config))?;
     let reading = Reading::new(&*session.source(&settings.source)?, settings, &packs);
     let (source, options) = (reading.source().clone(), reading.options(cluster.as_ref()));
-    Ok((Specs { config: Some(config.clone()), packs, source }, options))
+    Ok((Specs { config: Some(config.clone()), packs, source, tree: Tree::default() }, options))
 }
 
 impl Wanted {

@@ -89,6 +89,8 @@ pub(super) struct Specs {
     pub packs: Arc<Packs>,
     /// The specs.
     pub source: Source,
+    /// The texts that they were read from.
+    pub tree: Tree,
 }
 
 impl Specs {
@@ -101,8 +103,9 @@ impl Specs {
     ) -> Result<Self, Failure> {
         let config = config(context, needs_config)?;
         let packs = packs(context, config.as_ref())?;
-        let source = Source::load(&read(paths)?, &packs, target_namespace);
-        Ok(Self { config, packs, source })
+        let tree = read(paths)?;
+        let source = Source::load(&tree, &packs, target_namespace);
+        Ok(Self { config, packs, source, tree })
     }
 
     /// Returns what overlays can know of the clusters of the config file.

@@ -114,7 +114,7 @@ fn check_looks_at_every_cluster() {
     desk.run(&["check", "specs"]).exits(0).says("4 objects from 1 Gateway\n");
     let wrong = "{clusters: {names: [eu-1, us-2]}, parameters: {kube: {deployment: {replica: 3}}}}";
     desk.write("specs/eu.yaml", &overlay("eu", wrong));
-    let run = desk.run(&["check", "specs"]).exits(1);
+    let run = desk.run(&["check", "specs", "--format", "short"]).exits(1);
     let run = run.complains("did you mean \"replicas\"?); on cluster eu-1\n");
     let run = run.complains("there is no cluster \"us-2\" in the config (did you mean \"us-1\"?)");
     let run = run.says("cluster eu-1: 0 objects from 0 Gateways, 1 Gateway with problems\n");
@@ -126,7 +126,10 @@ fn check_uses_the_config_file_beside_it_and_looks_at_every_overlay_without_one()
     let desk = regions();
     let run = || {
         let mut command = command(Path::new(env!("CARGO_BIN_EXE_gatewright")));
-        command.args(["check", "specs"]).current_dir(desk.path("")).env_remove("GATEWRIGHT_CONFIG");
+        command
+            .args(["check", "specs", "--format", "short"])
+            .current_dir(desk.path(""))
+            .env_remove("GATEWRIGHT_CONFIG");
         let output = command.output().expect("the program starts");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))

@@ -65,10 +65,11 @@ impl Definitions {
         let Some((definition, release)) = definition.and_then(|it| Some((it, it.release?))) else { return Vec::new() };
         let Some(version) = definition.version(&document.gvk.version) else { return Vec::new() };
         let shape = if are_names_known { version.open() } else { &version.shape };
-        let doubt = |Mistake { position, message, hint }: Mistake| {
+        let doubt = |Mistake { position, message, hint, fix }: Mistake| {
             let message = format!("{message}, by the definition of {release}");
             let hint = hint.unwrap_or_else(|| "with another release, name its definitions in crdFolders".to_owned());
-            Problem::warning(Place::at(&document.file, position), message).about(document.id.clone()).hint(hint)
+            let problem = Problem::warning(Place::at(&document.file, position), message).about(document.id.clone());
+            Problem { fix, ..problem.hint(hint) }
         };
         version.check(document, None, shape).into_iter().map(doubt).collect()
     }

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::problem::{Place, Problem};
+use crate::problem::{Fix, Place, Problem};
 use crate::schema::{Additional, Found, Range, Rule, Schema, Size};
 use crate::text::did_you_mean;
 use crate::yaml::{Content, Field, Node, Position};
@@ -20,12 +20,14 @@ pub struct Mistake {
     pub message: String,
     /// A hint at what was probably meant.
     pub hint: Option<String>,
+    /// The mechanical mending, if there is only one.
+    pub fix: Option<Fix>,
 }
 
 impl Mistake {
     /// Returns it as a problem with the document at a place.
     pub(crate) fn at(self, place: Place) -> Problem {
-        Problem { hint: self.hint, ..Problem::document(place, self.message) }
+        Problem { hint: self.hint, fix: self.fix, ..Problem::document(place, self.message) }
     }
 }
 
@@ -49,6 +51,15 @@ pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
     let distance = |candidate: &str| strsim::damerau_levenshtein(&written.to_lowercase(), &candidate.to_lowercase());
     let best = candidates.into_iter().map(|candidate| (distance(candidate), candidate)).min()?;
     (best.0 <= 1 + written.len() / 4).then_some(best.1)
+}
+
+/// Returns the only candidate that can have been meant by what was written: a slip for it, and for no other one.
+pub(crate) fn only<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |candidate: &str| strsim::damerau_levenshtein(&written.to_lowercase(), &candidate.to_lowercase());
+    // What suggestions are made of is wider: nothing else may come into question at all.
+    let mut near = candidates.into_iter().filter(|candidate| distance(candidate) <= 1 + written.len() / 4);
+    let only = near.next().filter(|_| near.next().is_none())?;
+    (distance(only) <= 1 + written.len() / 8).then_some(only)
 }
 
 struct Walk<'a> {
@@ -145,7 +156,10 @@ impl<'a> Walk<'a> {
         let parent = &path[..path.len() - 1];
         let near = suggest(key, rule.properties.keys().map(String::as_str));
         let hint = rule.slips.get(key).cloned().or_else(|| did_you_mean(near));
-        self.add(field.key, format!("unknown field {key:?} in {}", text(parent)), hint);
+        let only = only(key, rule.properties.keys().map(String::as_str)).filter(|_| !rule.slips.contains_key(key));
+        let fix = only.map(|only| Fix { old: key.to_owned(), new: only.to_owned() });
+        let message = format!("unknown field {key:?} in {}", text(parent));
+        self.mistakes.push(Mistake { position: field.key, message, hint, fix });
     }
 
     fn list(&mut self, node: &'a Node, items: &'a [Node], rule: &'a Rule, path: &mut Vec<String>) {
@@ -199,7 +213,7 @@ impl<'a> Walk<'a> {
     }
 
     fn add(&mut self, position: Position, message: String, hint: Option<String>) {
-        self.mistakes.push(Mistake { position, message, hint });
+        self.mistakes.push(Mistake { position, message, hint, fix: None });
     }
 }
 

@@ -5,6 +5,7 @@
 //! changed. What counts as secret is said in `docs/reports.md`; [`names`] and [`texts`] hold the rules.
 
 mod digests;
+pub mod lines;
 pub mod names;
 pub mod texts;
 

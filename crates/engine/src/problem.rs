@@ -67,6 +67,18 @@ pub struct Problem {
     /// The rule that it breaks, if that has an id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<rules::Id>,
+    /// The mechanical mending, if there is only one.
+    #[serde(skip)]
+    pub fix: Option<Fix>,
+}
+
+/// A word that stands at the place of a problem, as a key or a value, and the only one that can have been meant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fix {
+    /// The word that stands there.
+    pub old: String,
+    /// The word that was meant.
+    pub new: String,
 }
 
 /// The part that a problem spoils.
@@ -86,7 +98,7 @@ impl Problem {
     /// A problem with one document. What looks like a credential in the message is masked.
     pub fn document(place: Place, message: impl Into<String>) -> Self {
         let message = Masker::default().text(&message.into());
-        Self { place, object: None, message, hint: None, scope: Scope::Document, rule: None }
+        Self { place, object: None, message, hint: None, scope: Scope::Document, rule: None, fix: None }
     }
 
     /// A problem with the parameters of a Gateway, by the reason that its condition `Accepted` has for this.
@@ -119,6 +131,13 @@ impl Problem {
     #[must_use]
     pub(crate) fn meant(self, near: Option<&str>) -> Self {
         Self { hint: did_you_mean(near).or(self.hint), ..self }
+    }
+
+    /// Adds the word to write in place of another one, if there is only one.
+    #[must_use]
+    pub(crate) fn fixed(self, old: &str, new: Option<&str>) -> Self {
+        let fix = new.map(|new| Fix { old: old.to_owned(), new: new.to_owned() });
+        Self { fix, ..self }
     }
 
     /// Adds the rule that the problem breaks.

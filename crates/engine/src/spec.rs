@@ -14,6 +14,7 @@ pub mod overlay;
 mod room;
 pub(crate) mod tables;
 mod unclaimed;
+mod version;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -451,7 +452,9 @@ pub(crate) fn validate(document: &Document, kind: &Kind, definitions: &Definitio
     if !kind.versions.contains(&document.gvk.version) {
         let message = format!("version {:?} of {} is not known", document.gvk.version, document.gvk.kind);
         let hint = format!("use {}/{}", document.gvk.group, kind.versions[0]);
-        return vec![document.problem(&["apiVersion"], message).hint(hint)];
+        let problem = document.problem(&["apiVersion"], message).hint(hint);
+        let newer = version::successor(document, kind);
+        return vec![problem.fixed(&document.gvk.api_version(), newer.as_deref())];
     }
     let mut mistakes = check::check(&document.root, &kind.schema);
     if let Some(sense) = kind.sense.filter(|_| mistakes.is_empty()) {

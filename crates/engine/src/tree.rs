@@ -205,6 +205,13 @@ impl Tree {
         }
     }
 
+    /// Puts another text in the place of one that is there.
+    pub fn replace(&mut self, path: &str, text: &str) {
+        if let Some(entry) = self.files.get_mut(path) {
+            *entry = Entry::Text(text.into());
+        }
+    }
+
     /// Tells whether there is nothing in it that may hold specs.
     pub fn is_empty(&self) -> bool {
         self.files.values().all(|entry| matches!(entry, Entry::NotEntered(_)))

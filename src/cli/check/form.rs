@@ -3,8 +3,9 @@
 use gatewright_engine::problem::{Problem, Scope};
 use serde_json::{Value, json};
 
+use super::text::Page;
 use super::{github, sarif};
-use crate::cli::{complain, emit, print, print_json, stream};
+use crate::cli::{complain_in_color, emit, print, print_json, stream};
 use crate::report::{ProblemReport, junit};
 
 /// The version of the JSON form.
@@ -13,8 +14,10 @@ const SCHEMA: &str = "gatewright.dev/check/v1alpha1";
 /// The form in which findings are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(in crate::cli) enum Form {
-    /// For people: findings on standard error, a summary on standard output.
+    /// For people: findings on standard error, each with the line of its file, and a summary on standard output.
     Text,
+    /// The same in one line each, for editors and `grep`.
+    Short,
     /// For programs: one JSON document. docs/schema has its schema.
     Json,
     /// For code scanning: SARIF 2.1.0.
@@ -27,22 +30,22 @@ pub(in crate::cli) enum Form {
 
 impl Form {
     /// Prints findings.
-    pub(super) fn print(self, findings: &[ProblemReport], summary: &str) {
+    pub(super) fn print(self, findings: &[ProblemReport], summary: &str, page: &Page<'_>) {
         match self {
-            Self::Text => text(findings, summary),
+            Self::Text => {
+                complain_in_color(&page.full(findings));
+                print(summary);
+            }
+            Self::Short => {
+                complain_in_color(&page.short(findings));
+                print(summary);
+            }
             Self::Json => print_json(&document(findings)),
             Self::Sarif => print_json(&sarif::log(findings)),
             Self::Junit => stream(|out| junit::write_findings(findings, out)),
             Self::Github => emit(&github::commands(findings)),
         }
     }
-}
-
-fn text(findings: &[ProblemReport], summary: &str) {
-    for finding in findings {
-        complain(&format!("{}{finding}\n", finding.problem.mark()));
-    }
-    print(summary);
 }
 
 /// Returns findings as one JSON document.

@@ -68,7 +68,8 @@ impl Setup {
             return Vec::new();
         }
         let source = Source::load(tree, &self.packs, None);
-        check::findings(&Specs { config: self.config.clone(), packs: Arc::clone(&self.packs), source }).0
+        let (config, packs, tree) = (self.config.clone(), Arc::clone(&self.packs), tree.clone());
+        check::findings(&Specs { config, packs, source, tree }).0
     }
 
     /// Returns the schema of a kind; a kind that does not say its version has the newest.

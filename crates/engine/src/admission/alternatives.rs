@@ -20,7 +20,7 @@ pub(super) fn check(root: &Node, value: &Value, version: &Version) -> Vec<Mistak
     }
     let mistake = |error: ValidationError<'_>| {
         let path = Path::of_pointer(error.instance_path().as_str());
-        Mistake { position: path.position(root), message: told(&error), hint: None }
+        Mistake { position: path.position(root), message: told(&error), hint: None, fix: None }
     };
     let mut mistakes: Vec<Mistake> = version.validator.iter_errors(value).map(mistake).collect();
     mistakes.sort_by_key(|mistake| mistake.position);

@@ -56,7 +56,7 @@ fn repeated(root: &Node, items: &[Value], schema: &Value, path: &Path) -> Vec<Mi
         }
         let it = path.below(&index.to_string());
         let message = format!("{} has the same {what} as {}", it.text(), path.below(&first.to_string()).text());
-        mistakes.push(Mistake { position: it.position(root), message, hint: None });
+        mistakes.push(Mistake { position: it.position(root), message, hint: None, fix: None });
     }
     mistakes
 }

@@ -25,7 +25,7 @@ pub(super) fn check(root: &Node, (value, before): (&Value, Option<&Value>), vers
         let path = Path::of_dotted(&error.field_path);
         let path = culprit(value, &path, &error.rule, version).unwrap_or(path);
         let message = format!("{}: {}", path.text(), told(&error, version));
-        let mistake = Mistake { position: path.position(root), message, hint: None };
+        let mistake = Mistake { position: path.position(root), message, hint: None, fix: None };
         if !mistakes.contains(&mistake) {
             mistakes.push(mistake);
         }

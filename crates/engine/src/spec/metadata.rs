@@ -61,7 +61,7 @@ fn is(pattern: &Regex, text: &str, longest: usize) -> bool {
 }
 
 fn mistake(node: &Node, message: String, hint: Option<String>) -> Mistake {
-    Mistake { position: node.position, message, hint }
+    Mistake { position: node.position, message, hint, fix: None }
 }
 
 /// Says what a name was probably meant to be.
@@ -108,7 +108,7 @@ fn wrong_key(what: &str, key: &str, field: &Field) -> Option<Mistake> {
     let rule =
         "must be up to 63 letters, digits, dashes, underscores and dots, perhaps with a domain and a slash before them";
     let message = format!("the key of {what} {key:?} {rule}");
-    (!is_key).then_some(Mistake { position: field.key, message, hint: None })
+    (!is_key).then_some(Mistake { position: field.key, message, hint: None, fix: None })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Documents that no pack claims: who they are on a cluster as far as their source tells, and what an API server would say.
 
 use super::{Document, Kinds, Specs, known, overlay, suspect};
+use crate::check;
 use crate::object::ObjectId;
 use crate::problem::Problem;
 use crate::reading::{Flaw, is_slip};
@@ -11,17 +12,19 @@ const DEFAULT_NAMESPACE: &str = "default";
 impl Specs {
     /// Files a document of a kind that nobody here reads, and says what was probably meant by it.
     pub(super) fn add_unclaimed(&mut self, document: Document, kinds: &Kinds) {
-        let same_group = kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
+        let same_group =
+            || kinds.keys().filter(|(group, _)| *group == document.id.group).map(|(_, kind)| kind.as_str());
         // What exists beside ours was meant as it is.
         let exists = self.kinds.knows(&document.id.group, &document.id.kind);
-        let near = if exists { None } else { known::slip(&document.id.kind, same_group) };
+        let near = if exists { None } else { known::slip(&document.id.kind, same_group()) };
         let group = if exists { None } else { meant_group(&document.id, kinds) };
         // What is meant for us is nobody else's.
         let is_ours = document.id.group == overlay::GROUP;
         if near.is_some() || is_ours {
             let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
             let problem = Problem::document(document.place_of(&["kind"]), message);
-            self.problems.push(problem.meant(near));
+            let only = near.and_then(|_| check::only(&document.id.kind, same_group()));
+            self.problems.push(problem.meant(near).fixed(&document.id.kind, only));
         } else if let Some(group) = group {
             let message = format!("unknown group {:?} of kind {:?}", document.id.group, document.id.kind);
             let problem = Problem::document(document.place_of(&["apiVersion"]), message);

@@ -20,7 +20,15 @@ fn plain(breach: Problem, resolved: &Resolved<'_>) -> Problem {
     let is_written = resolved.files.contains(&breach.place.file);
     let place = if is_written { breach.place } else { document.place() };
     let message = breach.hint.unwrap_or(breach.message);
-    Problem { place, message, hint: None, object: Some(document.id.clone()), scope: breach.scope, rule: None }
+    Problem {
+        place,
+        message,
+        hint: None,
+        object: Some(document.id.clone()),
+        scope: breach.scope,
+        rule: None,
+        fix: None,
+    }
 }
 
 impl Resolved<'_> {

@@ -27,7 +27,7 @@ pub(super) fn mistakes(document: &Node) -> Vec<Mistake> {
     let mistake = |clash: Clash<'_>| {
         let place = &clash.field.origin.place;
         let position = Position { line: place.line, column: place.column };
-        Mistake { position, message: clash.message, hint: clash.hint.map(str::to_owned) }
+        Mistake { position, message: clash.message, hint: clash.hint.map(str::to_owned), fix: None }
     };
     clashes(&spec).into_iter().map(mistake).collect()
 }
