@@ -2,7 +2,7 @@
 //! does anything with the other, in whichever mode.
 
 use gatewright_engine::check::suggest;
-use gatewright_engine::problem::Problem;
+use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::quantity::Quantity;
 use gatewright_engine::spec::Document;
 use gatewright_engine::text::did_you_mean;
@@ -35,7 +35,8 @@ pub(super) fn check(reader: &mut Reader<'_>, spec: &Value) {
     for (path, field, near) in unknown(reader.document, spec) {
         if let Some(hint) = did_you_mean(near) {
             let problem = reader.problem(&path, format!("the field {field:?} is not known here"));
-            reader.problems.push(problem.hint(hint));
+            let place = key(reader.document, &path).unwrap_or_else(|| problem.place.clone());
+            reader.problems.push(Problem { place, ..problem.hint(hint) });
         }
     }
     word(reader, &[], spec, "backendFramework", &FRAMEWORKS);
@@ -75,6 +76,14 @@ pub(in super::super) fn doubts(document: &Document) -> Vec<Problem> {
         }
     }
     warnings
+}
+
+/// Returns where the name of a field stands.
+fn key(document: &Document, path: &[String]) -> Option<Place> {
+    let (field, above) = path.split_last()?;
+    let parent = document.root.get("spec")?.at(above.iter().map(String::as_str))?;
+    let (_, field) = parent.fields().find(|(name, _)| name == field)?;
+    Some(Place::at(&document.file, field.key))
 }
 
 /// Returns the fields that are not known: their paths, and what was probably meant.
