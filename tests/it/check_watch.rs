@@ -21,8 +21,10 @@ struct Watch {
 impl Watch {
     fn start(desk: &Desk) -> Self {
         let wanted = desk.command(&["check", "specs", "--watch"]);
-        let mut command = command("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", "timeout", "120"]).arg(wanted.get_program()).args(wanted.get_args());
+        // Whoever of the three is killed, the next one goes, too.
+        let dies = ["setpriv", "--pdeathsig", "KILL", "--"];
+        let mut command = command(dies[0]);
+        command.args(&dies[1..]).args(["timeout", "120"]).args(dies).arg(wanted.get_program()).args(wanted.get_args());
         command.current_dir(desk.path("")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("setpriv can be run");
         let out = child.stdout.take().expect("it has a pipe");

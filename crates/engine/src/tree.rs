@@ -108,8 +108,8 @@ impl Extent {
 
 /// Says what a file is whose bytes are UTF-8 up to a place.
 fn not_text(bytes: &[u8], valid: usize) -> String {
-    let before = bytes.get(..valid).unwrap_or_default();
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let before = String::from_utf8_lossy(bytes.get(..valid).unwrap_or_default());
+    let line = before.matches('\n').count() + 1;
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "the file is UTF-16 text (save it as UTF-8)".to_owned(),
         _ if bytes.contains(&0) => "the file is not text".to_owned(),
