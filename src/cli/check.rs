@@ -59,22 +59,38 @@ pub(super) struct Checked {
     summary: String,
 }
 
+/// The most times in a row that a source is mended: a document has a kind, the fields of its spec, and those below.
+const MOST_MENDINGS: usize = 5;
+
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.watch {
         return watch::run(context, args);
     }
-    if args.fix {
+    if args.fix
+        && let Some(code) = mend(context, args)?
+    {
+        return Ok(code);
+    }
+    once(context, args).map(|checked| code(&checked))
+}
+
+/// Mends what can be mended. Returns the exit code if that is only to be shown.
+fn mend(context: &Context, args: &Args) -> Result<Option<u8>, Failure> {
+    for _ in 0..MOST_MENDINGS {
         let specs = Specs::load(context, &args.paths, None, false)?;
         let checked = check(&specs);
         let mended = fix::mend(&specs, &checked.findings);
         if args.dry_run {
             mended.show(&specs);
-            return Ok(code(&checked));
+            return Ok(Some(code(&checked)));
         }
-        mended.write(&specs, &args.paths);
+        // What a wrong word has hidden is found once it is mended.
+        if !mended.write(&specs, &args.paths) {
+            break;
+        }
     }
-    once(context, args).map(|checked| code(&checked))
+    Ok(None)
 }
 
 /// Reads specs, checks them and prints what is wrong.

@@ -55,6 +55,19 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     Pack::new(files, schema, Arc::new(Generator { settings, backends, types }))
 }
 
+/// Adds what else is in the way of expanding a graph that has mistakes, so that all of it can be mended at once.
+fn with_the_rest(mut mistakes: Vec<Problem>, subject: &Subject<'_>) -> Vec<Problem> {
+    if is_graph(&subject.document.id.kind) {
+        let rest = read::understood(subject.document, subject.namespace).1;
+        for problem in rest {
+            if mistakes.iter().all(|mistake| mistake.message != problem.message) {
+                mistakes.push(problem);
+            }
+        }
+    }
+    mistakes
+}
+
 /// The values generator. What `packs.dynamo` says is the lowest layer of parameters.
 #[derive(Clone)]
 struct Generator {
@@ -73,7 +86,7 @@ impl ValuesGenerator for Generator {
         let settings: Settings = subject.read(parameters)?;
         let mistakes = read::mistakes(subject.document);
         if !mistakes.is_empty() {
-            return Err(mistakes);
+            return Err(if is_expanded(subject, &settings) { with_the_rest(mistakes, subject) } else { mistakes });
         }
         if !is_expanded(subject, &settings) {
             return Ok(Provision::PassThrough(vec![pass::document(subject.document, &settings)]));

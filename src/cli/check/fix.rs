@@ -49,20 +49,28 @@ fn fixable(findings: &[ProblemReport]) -> BTreeSet<(&Place, &Fix)> {
 }
 
 impl Mended {
-    /// Writes the files, and says what was changed in them and what was not.
-    pub(super) fn write(self, specs: &Specs, paths: &[PathBuf]) {
-        let mut declined = self.declined;
+    /// Writes the files, and says what was changed in them; or, if nothing was, why not. Returns whether anything was.
+    pub(super) fn write(self, specs: &Specs, paths: &[PathBuf]) -> bool {
+        let (mut declined, mut has_changed) = (self.declined, false);
         let roots = write::roots(paths);
         for (file, (text, edits)) in edit::applied(&specs.tree, &self.accepted) {
             let old = specs.tree.text(&file).unwrap_or_default();
             match write::replace(&roots, &file, old, &text) {
-                Ok(()) => edits.iter().for_each(|edit| complain(&said(&edit.place, &edit.fix))),
+                Ok(()) => {
+                    has_changed = true;
+                    for edit in &edits {
+                        complain(&said(&edit.place, &edit.fix));
+                    }
+                }
                 Err(reason) => {
                     declined.extend(edits.iter().map(|it| (it.place.clone(), it.fix.clone(), reason.clone())));
                 }
             }
         }
-        tell(&declined);
+        if !has_changed {
+            tell(&declined);
+        }
+        has_changed
     }
 
     /// Prints a patch of what would be written, and says what would not.

@@ -36,19 +36,22 @@ fn a_round_that_is_under_way_is_not_cut_when_another_sync_of_its_host_goes_and_c
         let daemon = fleet.hosts[0].daemon.as_ref().expect("it runs");
         daemon.metric("gatewright_rounds_total", &[&["sync=\"red\""], labels].concat())
     };
-    assert_eq!(rounds(&[]), None, "the first one waits");
+    let log = |fleet: &Fleet| fleet.hosts[0].daemon.as_ref().map(Daemon::log_tail).unwrap_or_default();
+    assert_eq!(rounds(&["result=\"done\""]), None, "the first one waits: {}", log(&fleet));
+    // A machine under load loses a Lease before anything has been tried.
+    let before = rounds(&[]);
     fleet.run(1, &["sync", "blue"]).exits(0).complains("waits for host host-a, which looks after sync \"blue\"");
     fleet.until("it has come back", || fleet.holder("blue") == Some(0));
-    let log = |fleet: &Fleet| fleet.hosts[0].daemon.as_ref().map(Daemon::log_tail).unwrap_or_default();
     let blue = || {
         let daemon = fleet.hosts[0].daemon.as_ref().expect("it runs");
         daemon.metric("gatewright_rounds_total", &["sync=\"blue\"", "result=\"done\""])
     };
     fleet.until("it has rounds again", || blue().is_some());
-    assert_eq!(rounds(&[]), None, "{}", log(&fleet));
+    assert_eq!(rounds(&[]), before, "{}", log(&fleet));
     become_healthy(&fleet, "red");
     fleet.until("what it has waited for has come", || rounds(&["result=\"done\""]).is_some());
-    assert_eq!(rounds(&["result=\"stopped\""]), None, "{}", log(&fleet));
+    let others = rounds(&[]).unwrap_or_default() - rounds(&["result=\"done\""]).unwrap_or_default();
+    assert!((others - before.unwrap_or_default()).abs() < 0.5, "{}", log(&fleet));
 }
 
 #[test]

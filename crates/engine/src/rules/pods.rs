@@ -39,6 +39,9 @@ struct Pod<'a> {
     findings: Vec<Finding>,
 }
 
+/// The groups of workloads whose templates an API server judges.
+const OWN_GROUPS: [&str; 3] = ["", "apps", "batch"];
+
 /// Returns what is wrong with the pods of the objects of a spec.
 pub(crate) fn find(objects: &[Object], resolved: &Resolved<'_>, kinds: &kinds::Table) -> Vec<Finding> {
     let texts = Texts::of(resolved);
@@ -69,6 +72,8 @@ impl<'a> Pod<'a> {
     /// Adds a finding, at the place where somebody has written it.
     fn add(&mut self, (rule, is_weak): (Id, bool), path: &[&str], (message, hint): (String, String)) {
         let problem = self.problem((rule, path), (message, hint));
+        // The pods of other kinds an operator makes, which may fill in what is missing.
+        let is_weak = is_weak || !OWN_GROUPS.contains(&self.owner.id().group.as_str());
         self.findings.push(Finding { rule, is_weak, wants: None, problem });
     }
 

@@ -20,16 +20,8 @@ use crate::text::did_you_mean;
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const PAGES: &str = "hugepages-";
 
-/// Names of devices as those who make them have them announced on nodes.
-const DEVICES: [&str; 7] = [
-    "amd.com/gpu",
-    "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore",
-    "google.com/tpu",
-    "gpu.intel.com/xe",
-    "habana.ai/gaudi",
-    "nvidia.com/gpu",
-];
+/// Names of devices as those who make them have them announced on nodes, one on each line.
+static DEVICES: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("devices.txt").lines().collect());
 
 /// The flags by which servers of models are told over how many devices to spread a layer.
 static TENSOR_PARALLEL: LazyLock<Regex> = LazyLock::new(|| {
@@ -90,9 +82,9 @@ fn wrong_name(resource: &str) -> Option<(bool, String, String)> {
             return None;
         }
         let end = format!("/{}", resource.trim_end_matches('s'));
-        let devices: Vec<&str> = DEVICES.into_iter().filter(|device| device.ends_with(&end)).collect();
+        let devices: Vec<&str> = DEVICES.iter().copied().filter(|device| device.ends_with(&end)).collect();
         let hint = did_you_mean(suggest(resource, STANDARD)).filter(|_| devices.is_empty());
-        let device = if devices.is_empty() { "nvidia.com/gpu".to_owned() } else { devices.join(" or ") };
+        let device = if devices.is_empty() { format!("example.com/{resource}") } else { devices.join(" or ") };
         let hint = hint.unwrap_or_else(|| format!("write the domain of a device before it, as in {device}"));
         return Some((false, message, hint));
     }
