@@ -11,6 +11,7 @@ mod index;
 mod references;
 mod server;
 mod setup;
+mod split;
 mod text;
 mod workspace;
 

@@ -21,7 +21,7 @@ const LONGEST: usize = 60;
 /// Returns what becomes of the field that a path leads to in the document around a line of a file; nothing of what is
 /// rendered for nobody.
 pub(super) fn said(job: &Job, line: u32, path: &[Step]) -> Option<String> {
-    let (_, file) = job.of.as_ref()?;
+    let file = &job.of.as_ref()?.name;
     let place = place(file, job.tree.text(file)?, line, path)?;
     let source = Source::load(&job.tree, &job.setup.packs, None);
     let options = Options::default();

@@ -9,7 +9,7 @@ use tower_lsp_server::ls_types::{
 };
 
 use super::text::{Encoding, byte_at, end_of};
-use super::workspace::Job;
+use super::workspace::{Job, Subject};
 use crate::cli::check::form::message;
 use crate::report::ProblemReport;
 
@@ -26,16 +26,20 @@ pub(super) type Found = BTreeMap<String, Vec<Diagnostic>>;
 pub(super) fn run(job: &Job, encoding: Encoding) -> Found {
     let findings = job.setup.findings(&job.tree);
     let mut found = Found::new();
-    if let Some((key, _)) = &job.of {
-        found.insert(key.clone(), Vec::new());
+    if let Some(subject) = &job.of {
+        found.insert(subject.key.clone(), Vec::new());
     }
+    let lines = job.of.as_ref().map_or_else(|| vec![0..u32::MAX], Subject::lines);
     for finding in &findings {
         let file = &*finding.problem.place.file;
         let key = match &job.of {
-            Some((_, name)) if name != file => continue,
-            Some((key, _)) => key.as_str(),
+            Some(subject) if subject.name != file => continue,
+            Some(subject) => subject.key.as_str(),
             None => file,
         };
+        if !lines.iter().any(|lines| lines.contains(&finding.problem.place.line.saturating_sub(1))) {
+            continue;
+        }
         let text = job.tree.text(file).unwrap_or_default();
         found.entry(key.to_owned()).or_default().push(diagnostic(finding, text, encoding));
     }

@@ -1,10 +1,12 @@
-//! What the files of a workspace hold and mention: which files a change may touch, and where names lead.
+//! What the documents of a workspace hold and mention: which of them a change may touch, and where names lead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::object::Gvk;
 use gatewright_engine::yaml::{self, Content, Node, Position};
+
+use super::split::{Same, height, split};
 
 /// The longest text that may be a name.
 const LONGEST: usize = 253;
@@ -20,13 +22,16 @@ pub(super) struct Entry {
     pub(super) namespace: Option<String>,
     /// Its name.
     pub(super) name: Arc<str>,
-    /// The place of its name.
-    pub(super) position: Position,
+    /// The place of its name in its part of a file.
+    position: Position,
 }
 
-/// The content of one file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct File {
+/// The content of one document, or of what stands where one may.
+#[derive(Clone, Debug, Default)]
+struct Document {
+    path: Arc<str>,
+    /// How many lines of its file are above it.
+    above: u32,
     entries: Vec<Entry>,
     /// Texts that may be names of other documents.
     mentions: BTreeSet<Arc<str>>,
@@ -34,113 +39,189 @@ struct File {
     is_for_all: bool,
 }
 
-/// The files of a workspace.
+/// The documents of one file.
+#[derive(Clone, Debug, Default)]
+struct File {
+    text: Arc<str>,
+    /// One for each part of the text.
+    documents: Vec<Id>,
+}
+
+/// The number of a document.
+type Id = u64;
+
+/// Some parts of some files.
+pub(super) type Parts = BTreeMap<Arc<str>, BTreeSet<usize>>;
+
+/// The documents of a workspace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     files: BTreeMap<Arc<str>, File>,
-    /// The files that hold a document of a name.
-    named: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// The files that mention a text.
-    mentioned: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    documents: BTreeMap<Id, Document>,
+    /// The number that was given last.
+    last: Id,
+    /// The documents of a name.
+    named: BTreeMap<Arc<str>, BTreeSet<Id>>,
+    /// The documents that mention a text.
+    mentioned: BTreeMap<Arc<str>, BTreeSet<Id>>,
+    for_all: BTreeSet<Id>,
 }
 
 impl Index {
-    /// Reads a file, again if it was there. Of one that cannot be parsed, what was read before stays.
+    /// Reads a file, again if it was there: then only what has changed. Of a document that cannot be parsed, what was read
+    /// before stays.
     pub(super) fn read(&mut self, path: &str, text: &str) {
-        let path = self.files.get_key_value(path).map_or_else(|| Arc::from(path), |(path, _)| Arc::clone(path));
-        let Ok(documents) = yaml::parse(text) else {
-            self.files.entry(path).or_default();
-            return;
-        };
-        self.remove(&path);
-        let file = file(&documents);
-        for entry in &file.entries {
-            self.named.entry(Arc::clone(&entry.name)).or_default().insert(Arc::clone(&path));
+        let (path, old) = self.files.remove_entry(path).unwrap_or_else(|| (Arc::from(path), File::default()));
+        let (parts, before) = (split(text), split(&old.text));
+        let (same, number) = (Same::of(&before, &parts), (before.len(), parts.len()));
+        let mut gone: BTreeSet<Id> = old.documents.iter().copied().collect();
+        let (mut documents, mut above) = (Vec::new(), 0);
+        for (index, part) in parts.iter().enumerate() {
+            let known = same.before(index, number).and_then(|it| old.documents.get(it).copied());
+            let in_place = old.documents.get(index).copied().filter(|_| number.0 == number.1);
+            let id =
+                known.or_else(|| self.add(&path, part)).or(in_place).unwrap_or_else(|| self.put(Document::default()));
+            gone.remove(&id);
+            if let Some(document) = self.documents.get_mut(&id) {
+                document.path.clone_from(&path);
+                document.above = above;
+            }
+            documents.push(id);
+            above += height(part);
         }
-        for text in &file.mentions {
-            self.mentioned.entry(Arc::clone(text)).or_default().insert(Arc::clone(&path));
+        gone.into_iter().for_each(|id| self.forget(id));
+        self.files.insert(path, File { text: text.into(), documents });
+    }
+
+    /// Adds a document, if it can be parsed.
+    fn add(&mut self, path: &Arc<str>, part: &str) -> Option<Id> {
+        let roots = yaml::parse(part).ok()?;
+        Some(self.put(Document { path: Arc::clone(path), ..document(&roots) }))
+    }
+
+    fn put(&mut self, document: Document) -> Id {
+        self.last += 1;
+        let id = self.last;
+        for name in document.names() {
+            self.named.entry(name).or_default().insert(id);
         }
-        self.files.insert(path, file);
+        for text in &document.mentions {
+            self.mentioned.entry(Arc::clone(text)).or_default().insert(id);
+        }
+        if document.is_for_all {
+            self.for_all.insert(id);
+        }
+        self.documents.insert(id, document);
+        id
     }
 
     /// Forgets a file.
     pub(super) fn remove(&mut self, path: &str) {
-        let Some(file) = self.files.remove(path) else { return };
-        let forget = |all: &mut BTreeMap<Arc<str>, BTreeSet<Arc<str>>>, text: &Arc<str>| {
-            if let Some(paths) = all.get_mut(text) {
-                paths.remove(path);
-                if paths.is_empty() {
+        let file = self.files.remove(path).unwrap_or_default();
+        file.documents.into_iter().for_each(|id| self.forget(id));
+    }
+
+    fn forget(&mut self, id: Id) {
+        let Some(document) = self.documents.remove(&id) else { return };
+        let forget = |all: &mut BTreeMap<Arc<str>, BTreeSet<Id>>, text: &Arc<str>| {
+            if let Some(of) = all.get_mut(text) {
+                of.remove(&id);
+                if of.is_empty() {
                     all.remove(text);
                 }
             }
         };
-        file.entries.iter().for_each(|entry| forget(&mut self.named, &entry.name));
-        file.mentions.iter().for_each(|text| forget(&mut self.mentioned, text));
+        document.names().iter().for_each(|name| forget(&mut self.named, name));
+        document.mentions.iter().for_each(|text| forget(&mut self.mentioned, text));
+        self.for_all.remove(&id);
     }
 
-    /// Returns the files that a file has to do with: those that name a document of it, all that these and it name in turn,
-    /// and those that are for all. `None` if there are more than so many.
-    pub(super) fn around(&self, path: &str, most: usize) -> Option<BTreeSet<Arc<str>>> {
-        let mut found: BTreeSet<Arc<str>> =
-            self.files.iter().filter(|(_, file)| file.is_for_all).map(|(path, _)| Arc::clone(path)).collect();
-        let (own, file) = self.files.get_key_value(path)?;
-        let naming = file.entries.iter().filter_map(|entry| self.mentioned.get(&entry.name)).flatten();
-        let mut open: Vec<&Arc<str>> = naming.chain([own]).collect();
-        open.extend(found.iter().filter_map(|path| self.files.get_key_value(path)).map(|(path, _)| path));
+    /// Returns the documents that some parts of a file have to do with: those that name them, all that these and they name in
+    /// turn, and those that are for all; all documents if they are for all. `None` if there are more than so many.
+    pub(super) fn around(&self, path: &str, parts: &[usize], most: usize) -> Option<Parts> {
+        let file = self.files.get(path)?;
+        let own: Vec<Id> = parts.iter().filter_map(|part| file.documents.get(*part).copied()).collect();
+        if own.iter().any(|id| self.for_all.contains(id)) {
+            let all = || self.documents.keys().copied().collect();
+            return (self.documents.len() <= most).then(|| self.parts(&all()));
+        }
+        let names = own.iter().filter_map(|id| self.documents.get(id)).flat_map(Document::names);
+        let naming = names.filter_map(|name| self.mentioned.get(&name)).flatten().copied();
+        let mut open: Vec<Id> = naming.chain(own.iter().copied()).chain(self.for_all.iter().copied()).collect();
         let mut seen = BTreeSet::new();
-        while let Some(path) = open.pop() {
-            if !seen.insert(path) {
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
                 continue;
             }
-            if seen.len() > most {
+            if seen.len() > most.max(own.len()) {
                 return None;
             }
-            found.insert(Arc::clone(path));
-            let mentions = self.files.get(path).into_iter().flat_map(|file| &file.mentions);
+            let mentions = self.documents.get(&id).into_iter().flat_map(|it| &it.mentions);
             open.extend(mentions.filter_map(|text| self.named.get(text)).flatten());
         }
-        Some(found)
+        Some(self.parts(&seen))
     }
 
-    /// Returns the documents of a name, each with its file.
-    pub(super) fn called<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, &'a Entry)> {
-        let files = self.named.get(name).into_iter().flatten();
-        let entries = |path: &'a Arc<str>| {
-            let entries = self.files.get(path).into_iter().flat_map(|file| &file.entries);
-            entries.map(move |entry| (path.as_ref(), entry))
+    fn parts(&self, documents: &BTreeSet<Id>) -> Parts {
+        let paths: BTreeSet<&Arc<str>> =
+            documents.iter().filter_map(|id| self.documents.get(id)).map(|it| &it.path).collect();
+        let files = paths.into_iter().filter_map(|path| self.files.get_key_value(path));
+        let parts = |file: &File| {
+            let all = file.documents.iter().enumerate();
+            all.filter(|(_, id)| documents.contains(id)).map(|(part, _)| part).collect()
         };
-        files.flat_map(entries).filter(move |(_, entry)| entry.name.as_ref() == name)
+        files.map(|(path, file)| (Arc::clone(path), parts(file))).collect()
+    }
+
+    /// Returns the documents of a name, each with its file and the place of its name.
+    pub(super) fn called<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Position, &'a Entry)> {
+        let documents = self.named.get(name).into_iter().flatten().filter_map(|id| self.documents.get(id));
+        let entries = documents.flat_map(|document| document.entries.iter().map(move |entry| (document, entry)));
+        let of_name = entries.filter(move |(_, entry)| *entry.name == *name);
+        of_name.map(|(document, entry)| {
+            let Position { line, column } = entry.position;
+            (&*document.path, Position { line: line + document.above, column }, entry)
+        })
     }
 
     /// Returns all documents.
     pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
-        self.files.values().flat_map(|file| &file.entries)
+        self.documents.values().flat_map(|document| &document.entries)
     }
 }
 
-fn file(documents: &[Node]) -> File {
-    let mut file = File::default();
-    let mut open: Vec<&Node> = documents.iter().collect();
+impl Document {
+    /// Returns the texts with which it may be meant: its name, and for a grant the namespace that it opens.
+    fn names(&self) -> Vec<Arc<str>> {
+        let grants = self.entries.iter().filter(|entry| entry.kind == "ReferenceGrant");
+        let namespaces = grants.filter_map(|entry| entry.namespace.as_deref()).map(Arc::from);
+        self.entries.iter().map(|entry| Arc::clone(&entry.name)).chain(namespaces).collect()
+    }
+}
+
+fn document(roots: &[Node]) -> Document {
+    let mut document = Document::default();
+    let mut open: Vec<&Node> = roots.iter().collect();
     while let Some(root) = open.pop() {
         let text = |path: &[&str]| root.at(path.iter().copied()).and_then(Node::as_str);
         if let (Some("List"), Some(items)) = (text(&["kind"]), root.get("items")) {
             open.extend(items.items());
             continue;
         }
-        mentions(root, &mut file.mentions);
+        mentions(root, &mut document.mentions);
         let Some(name) = root.at(["metadata", "name"]) else {
             // Tables of values have none.
-            file.is_for_all = true;
+            document.is_for_all = true;
             continue;
         };
         let Gvk { group, kind, .. } =
             Gvk::new(text(&["apiVersion"]).unwrap_or_default(), text(&["kind"]).unwrap_or_default());
-        file.is_for_all |= group == "gatewright.dev";
+        document.is_for_all |= group == "gatewright.dev";
         let namespace = text(&["metadata", "namespace"]).map(str::to_owned);
         let (name, position) = (name.as_str().unwrap_or_default().into(), name.position);
-        file.entries.push(Entry { group, kind, namespace, name, position });
+        document.entries.push(Entry { group, kind, namespace, name, position });
     }
-    file
+    document
 }
 
 fn mentions(node: &Node, found: &mut BTreeSet<Arc<str>>) {
@@ -174,7 +255,7 @@ mod tests {
 
     #[track_caller]
     fn check(index: &Index, path: &str, expected: &str) {
-        let around = index.around(path, 10).map(|it| it.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" "));
+        let around = index.around(path, &[0], 10).map(|it| it.keys().map(AsRef::as_ref).collect::<Vec<_>>().join(" "));
         assert_eq!(around.as_deref(), Some(expected));
     }
 
@@ -194,12 +275,44 @@ mod tests {
         ]);
         check(&index, "a.yaml", "a.yaml all.yaml class.yaml params.yaml route.yaml service.yaml");
         check(&index, "b.yaml", "all.yaml b.yaml class.yaml params.yaml");
-        assert_eq!(index.around("class.yaml", 2), None);
+        assert_eq!(index.around("class.yaml", &[0], 2), None);
         index.read("a.yaml", "{kind: Gateway, metadata: {name: other}}");
         check(&index, "a.yaml", "a.yaml all.yaml");
         index.read("a.yaml", "{kind: [");
         assert_eq!(index.called("other").count(), 1, "what was there before a mistake in the syntax stays");
         index.remove("a.yaml");
         assert_eq!(index.called("other").count(), 0);
+    }
+
+    #[test]
+    fn of_a_file_only_the_documents_count_that_have_to_do_with_one() {
+        let gateway =
+            |name: &str| format!("---\nkind: Gateway\nmetadata: {{name: {name}}}\nspec: {{class: own-{name}}}\n");
+        let class = |name: &str| format!("---\nkind: Class\nmetadata: {{name: own-{name}}}\n");
+        let text = [gateway("a"), gateway("b"), class("a"), class("b")].concat();
+        let mut index = index(&[("all.yaml", &text)]);
+        let parts = |index: &Index, part: usize| -> Option<Vec<usize>> {
+            index.around("all.yaml", &[part], 2).map(|parts| parts["all.yaml"].iter().copied().collect())
+        };
+        assert_eq!(parts(&index, 0), Some(vec![0, 2]));
+        assert_eq!(parts(&index, 3), Some(vec![1, 3]));
+        let line = |index: &Index| index.called("own-b").map(|(_, at, _)| at.line).collect::<Vec<_>>();
+        assert_eq!(line(&index), [14]);
+
+        // Another document above moves it, and has not to be read again with it.
+        index.read("all.yaml", &format!("{}{text}", gateway("c")));
+        assert_eq!((parts(&index, 0), parts(&index, 2), line(&index)), (Some(vec![0]), Some(vec![2, 4]), vec![18]));
+        index.read("all.yaml", &text.replace("own-b}\n---", "own-a}\n---"));
+        assert_eq!((parts(&index, 1), parts(&index, 2)), (Some(vec![1, 2]), None));
+        // What names nobody can be parsed again is what it was.
+        index.read("all.yaml", &text.replace("{name: own-b}", "{name: own-b"));
+        assert_eq!(line(&index), [14]);
+    }
+
+    #[test]
+    fn a_grant_is_for_what_names_its_namespace() {
+        let grant = "{kind: ReferenceGrant, metadata: {name: grant, namespace: certificates}}";
+        let gateway = "{kind: Gateway, metadata: {name: a}, spec: {tls: [{name: c, namespace: certificates}]}}";
+        check(&index(&[("grant.yaml", grant), ("a.yaml", gateway)]), "a.yaml", "a.yaml grant.yaml");
     }
 }

@@ -1,6 +1,6 @@
 //! The language server: what the editor asks and tells, and the two tasks that check what it has changed.
 //!
-//! What is asked is answered at once, from the workspace in memory. A file that is changed is checked right away with all
+//! What is asked is answered at once, from the workspace in memory. A document that is changed is checked right away with all
 //! that it has to do with; everything is checked when nothing has changed for a while.
 
 use std::borrow::Cow;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use gatewright_engine::interrupt::Interrupt;
 use gatewright_engine::problem::Problem;
+use gatewright_engine::yaml;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -33,7 +34,7 @@ use super::fields::Field;
 use super::index::Entry;
 use super::setup::{Reading, Setup};
 use super::text::{Encoding, byte_at, end_of};
-use super::workspace::{Job, Workspace};
+use super::workspace::{Job, Subject, Workspace};
 use super::{actions, becomes, hover, references};
 use crate::cli::Context;
 
@@ -129,7 +130,7 @@ impl Inner {
     }
 
     async fn check(&self, job: Job, encoding: Encoding) {
-        let (generation, of) = (job.generation, job.of.as_ref().map(|(key, _)| (key.clone(), job.version)));
+        let (generation, of) = (job.generation, job.of.clone());
         let interrupt = Interrupt::default();
         if of.is_none() {
             self.overtaken.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&interrupt);
@@ -143,17 +144,23 @@ impl Inner {
 
     /// Sends what was found of a text, or of everything, if that has not changed since: diagnostics that the editor has
     /// already are not sent.
-    async fn send(&self, found: Found, of: Option<(String, Option<i32>)>, generation: u64) {
+    async fn send(&self, mut found: Found, of: Option<Subject>, generation: u64) {
         let _sending = self.sending.lock().await;
         let news = {
             let mut workspace = self.workspace();
             let is_current = match &of {
                 None => workspace.generation == generation,
-                Some((key, version)) => workspace.version(key) == *version,
+                Some(subject) => workspace.version(&subject.key) == subject.version,
             };
             if !is_current {
                 return;
             }
+            if let Some(subject) = &of {
+                let diagnostics = found.entry(subject.key.clone()).or_default();
+                diagnostics.extend(workspace.known(subject));
+                diagnostics.sort_by_key(|diagnostic| (diagnostic.range.start.line, diagnostic.range.start.character));
+            }
+            workspace.note(of.as_ref());
             news(&mut workspace, found, of.is_none())
         };
         for (key, diagnostics) in news {
@@ -209,9 +216,9 @@ impl Inner {
                 || workspace.config.as_ref().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default(),
                 |text| text.to_string(),
             );
-            let of = Some((key.clone(), workspace.version(&key)));
-            let found = Found::from([(key, checks::of_config(problems, &text, workspace.encoding))]);
-            (found, of, workspace.generation)
+            let version = workspace.version(&key);
+            let found = Found::from([(key.clone(), checks::of_config(problems, &text, workspace.encoding))]);
+            (found, Some(Subject { key, version, ..Subject::default() }), workspace.generation)
         };
         self.send(found, of, generation).await;
     }
@@ -285,12 +292,12 @@ impl Inner {
         let schema = setup.schema(cursor.text_at(&[], "apiVersion"), cursor.text_at(&[], "kind"));
         let reference = references::at(&cursor, schema.as_deref().map(Field::root))?;
         let workspace = self.workspace();
-        let location = |(path, entry): (&str, &Entry)| {
+        let location = |(path, at, _): (&str, yaml::Position, &Entry)| {
             let text = workspace.text(path)?;
-            let start = byte_at(&text, entry.position.line, entry.position.column);
+            let start = byte_at(&text, at.line, at.column);
             Some(Location::new(workspace.uri(path)?, encoding.range(&text, start..end_of(&text, start))))
         };
-        let meant = workspace.index.called(&reference.name).filter(|(_, entry)| reference.means(entry));
+        let meant = workspace.index.called(&reference.name).filter(|(.., entry)| reference.means(entry));
         Some(meant.filter_map(location).collect())
     }
 }
@@ -373,7 +380,7 @@ impl tower_lsp_server::LanguageServer for LanguageServer {
         let at = &params.text_document_position_params;
         let Some(Question { text, offset, encoding, setup }) = self.0.question(at) else { return Ok(None) };
         let Some((mut hover, path)) = hover::hover(&setup, &text, offset, encoding) else { return Ok(None) };
-        let job = self.0.workspace().around(&at.text_document.uri);
+        let job = self.0.workspace().around(&at.text_document.uri, at.position.line);
         if let (Some(job), HoverContents::Markup(markup)) = (job, &mut hover.contents)
             && let Some(said) = becomes(job, at.position.line + 1, path).await
         {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,10 +12,11 @@ use tower_lsp_server::ls_types::{Diagnostic, TextDocumentContentChangeEvent, Uri
 
 use super::index::Index;
 use super::setup::Setup;
+use super::split::{Same, height, only, split};
 use super::text::Encoding;
 
-/// The most files that are checked at once when one is changed. What has to do with more is checked when all is.
-const MOST_AROUND: usize = 50;
+/// The most documents that are checked at once when one is changed. What has to do with more is checked when all is.
+const MOST_AROUND: usize = 200;
 
 /// A text in the editor.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub(super) struct Workspace {
     pub(super) generation: u64,
     /// The diagnostics that the editor has.
     pub(super) published: BTreeMap<String, Vec<Diagnostic>>,
+    /// The texts in the editor that they are about.
+    pub(super) checked: BTreeMap<String, Arc<str>>,
     tree: Tree,
     open: BTreeMap<String, Open>,
     changed: BTreeSet<String>,
@@ -56,12 +60,35 @@ pub(super) struct Job {
     pub(super) setup: Arc<Setup>,
     /// The files.
     pub(super) tree: Tree,
-    /// The file whose findings count, and its name among them; all of them if there is none.
-    pub(super) of: Option<(String, String)>,
-    /// The version of that file in the editor.
-    pub(super) version: Option<i32>,
+    /// The file whose findings count; all of them if there is none.
+    pub(super) of: Option<Subject>,
     /// Which change it is about.
     pub(super) generation: u64,
+}
+
+/// A file whose findings count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Subject {
+    /// What it is known by.
+    pub(super) key: String,
+    /// Its name among the files that are checked.
+    pub(super) name: String,
+    /// Its version in the editor.
+    pub(super) version: Option<i32>,
+    /// Its text.
+    pub(super) text: Arc<str>,
+    /// The parts of it whose findings count: they have changed. All if there are none.
+    pub(super) parts: Option<BTreeSet<usize>>,
+}
+
+impl Subject {
+    /// Returns the lines whose findings count, from 0.
+    pub(super) fn lines(&self) -> Vec<Range<u32>> {
+        let Some(parts) = &self.parts else { return vec![0..u32::MAX] };
+        let tops = tops(&split(&self.text));
+        let lines = |part: &usize| Some(*tops.get(*part)?..*tops.get(part + 1)?);
+        parts.iter().filter_map(lines).collect()
+    }
 }
 
 impl Workspace {
@@ -171,6 +198,7 @@ impl Workspace {
     pub(super) fn close(&mut self, uri: &Uri) {
         let key = self.key(uri);
         self.open.remove(&key);
+        self.checked.remove(&key);
         self.read_again(&key);
     }
 
@@ -215,58 +243,132 @@ impl Workspace {
         self.open.get(key).map(|open| open.version)
     }
 
-    /// Returns the next file in the editor that has changed, with all that it has to do with.
+    /// Returns the next file in the editor that has changed: the documents of it that have, with all that they have to do
+    /// with.
     pub(super) fn next(&mut self) -> Option<Job> {
-        let setup = Arc::clone(self.setup.as_ref()?);
+        let (setup, generation) = (Arc::clone(self.setup.as_ref()?), self.generation);
         while let Some(key) = self.changed.pop_first() {
             let Some(open) = self.open.get(&key) else {
                 if self.tree.text(&key).is_none() && self.published.contains_key(&key) {
                     // It is gone, and so is what was wrong with it.
-                    let of = Some((key.clone(), key));
-                    return Some(Job { setup, tree: Tree::default(), of, version: None, generation: self.generation });
+                    let of = Some(Subject { name: key.clone(), key, ..Subject::default() });
+                    return Some(Job { setup, tree: Tree::default(), of, generation });
                 }
                 continue;
             };
-            let (tree, name) = if self.root.is_none() {
+            let subject = Subject { version: Some(open.version), text: Arc::clone(&open.text), ..Subject::default() };
+            if self.root.is_none() {
                 let name = key.rsplit('/').next().unwrap_or(&key);
                 let name = if Tree::wants(name) { name.to_owned() } else { format!("{name}.yaml") };
-                (Tree::from_iter([(name.clone(), open.text.as_bytes().to_vec())]), name)
-            } else if let Some(tree) = self.part(&key) {
-                (tree, key.clone())
-            } else {
-                continue;
-            };
-            let version = Some(open.version);
-            return Some(Job { setup, tree, of: Some((key, name)), version, generation: self.generation });
+                let tree = Tree::from_iter([(name.clone(), open.text.as_bytes().to_vec())]);
+                return Some(Job { setup, tree, of: Some(Subject { key, name, ..subject }), generation });
+            }
+            let parts = self.changed_parts(&key, &open.text);
+            let Some(tree) = self.part(&key, &parts) else { continue };
+            let of = Some(Subject { name: key.clone(), key, parts: Some(parts.into_iter().collect()), ..subject });
+            return Some(Job { setup, tree, of, generation });
         }
         None
     }
 
-    /// Returns a file of the folder with all that it has to do with, if that is not too much.
-    pub(super) fn around(&self, uri: &Uri) -> Option<Job> {
-        let (key, setup) = (self.key(uri), Arc::clone(self.setup.as_ref()?));
-        let tree = self.part(&key)?;
-        let version = self.version(&key);
-        Some(Job { setup, tree, of: Some((key.clone(), key)), version, generation: self.generation })
+    /// Returns the parts of a text that are not known to be as they were when the file was checked.
+    fn changed_parts(&self, key: &str, text: &str) -> Vec<usize> {
+        let parts = split(text);
+        let Some(before) = self.checked.get(key) else { return (0..parts.len()).collect() };
+        let before = split(before);
+        let same = Same::of(&before, &parts);
+        (same.first..parts.len() - same.last).collect()
     }
 
-    /// Returns the part of the files that a file has to do with, if that is not too much.
-    fn part(&self, key: &str) -> Option<Tree> {
+    /// Returns the document of a file at a line, from 0, with all that it has to do with, if that is not too much.
+    pub(super) fn around(&self, uri: &Uri, line: u32) -> Option<Job> {
+        let (key, setup) = (self.key(uri), Arc::clone(self.setup.as_ref()?));
+        let text = self.text(&key)?;
+        let part = part_at(&text, line);
+        let (tree, version) = (self.part(&key, &[part])?, self.version(&key));
+        let of = Some(Subject { name: key.clone(), key, version, text, parts: Some([part].into()) });
+        Some(Job { setup, tree, of, generation: self.generation })
+    }
+
+    /// Returns the documents that some parts of a file have to do with, if these are not too many.
+    fn part(&self, key: &str, parts: &[usize]) -> Option<Tree> {
         if !self.holds_specs(key) {
             return None;
         }
-        let files = self.index.around(key, MOST_AROUND)?;
-        let is_part = |path: &str, entry: &Entry| {
-            let is_text = matches!(entry, Entry::Text(_));
-            !is_text || files.contains(path) || path.ends_with(IGNORE_FILE)
+        let files = self.index.around(key, parts, MOST_AROUND)?;
+        let is_needed = |path: &str, entry: &Entry| {
+            !matches!(entry, Entry::Text(_)) || files.contains_key(path) || path.ends_with(IGNORE_FILE)
         };
-        Some(self.tree.only(is_part))
+        let mut tree = self.tree.only(is_needed);
+        for (path, parts) in &files {
+            let all = split(self.tree.text(path).unwrap_or_default());
+            if parts.len() < all.len() {
+                tree.insert(&**path, only(&all, |part| parts.contains(&part)).into_bytes());
+            }
+        }
+        Some(tree)
+    }
+
+    /// Returns what is known of the parts of a file that have not changed.
+    pub(super) fn known(&self, subject: &Subject) -> Vec<Diagnostic> {
+        let (Some(checked), Some(parts)) = (self.checked.get(&subject.key), &subject.parts) else { return Vec::new() };
+        let known = self.published.get(&subject.key).map_or(&[][..], Vec::as_slice);
+        kept(known, (&split(checked), &split(&subject.text)), parts)
+    }
+
+    /// Notes which texts the diagnostics that are published are about.
+    pub(super) fn note(&mut self, of: Option<&Subject>) {
+        match of {
+            Some(subject) if self.open.contains_key(&subject.key) => {
+                self.checked.insert(subject.key.clone(), Arc::clone(&subject.text));
+            }
+            Some(_) => {}
+            None => self.checked = self.open.iter().map(|(key, open)| (key.clone(), Arc::clone(&open.text))).collect(),
+        }
     }
 
     /// Returns all files.
     pub(super) fn all(&self) -> Option<Job> {
         let setup = Arc::clone(self.setup.as_ref()?);
         self.root.as_ref()?;
-        Some(Job { setup, tree: self.tree.clone(), of: None, version: None, generation: self.generation })
+        Some(Job { setup, tree: self.tree.clone(), of: None, generation: self.generation })
     }
+}
+
+/// Returns the diagnostics of an older text that are about parts that the newer one has as well, where they are now, but
+/// for those of some parts of the newer one.
+fn kept(known: &[Diagnostic], (old, new): (&[&str], &[&str]), but: &BTreeSet<usize>) -> Vec<Diagnostic> {
+    let (same, number) = (Same::of(old, new), (old.len(), new.len()));
+    let (from, to) = (tops(old), tops(new));
+    let parts = (0..new.len()).filter(|part| !but.contains(part));
+    let pairs = parts.filter_map(|part| Some((same.before(part, number)?, part)));
+    let moved = |(before, now): (usize, usize)| {
+        let (lines, top, to) = (from[before]..from[before + 1], from[before], to[now]);
+        let here = known.iter().filter(move |it| lines.contains(&it.range.start.line)).cloned();
+        here.map(move |mut diagnostic| {
+            for position in [&mut diagnostic.range.start, &mut diagnostic.range.end] {
+                position.line = position.line - top + to;
+            }
+            diagnostic
+        })
+    };
+    pairs.flat_map(moved).collect()
+}
+
+/// Returns the first line of each part, from 0, and that behind the last one.
+fn tops(parts: &[&str]) -> Vec<u32> {
+    let mut tops = vec![0];
+    for part in parts {
+        tops.push(tops.last().copied().unwrap_or_default() + height(part));
+    }
+    // The last line may have no end.
+    if let Some(last) = tops.last_mut() {
+        *last = u32::MAX;
+    }
+    tops
+}
+
+/// Returns which part of a text has a line, from 0.
+fn part_at(text: &str, line: u32) -> usize {
+    tops(&split(text)).iter().skip(1).take_while(|top| **top <= line).count()
 }

@@ -69,11 +69,10 @@ pub(crate) fn is_secret_variable(name: &str) -> bool {
 
 /// Tells whether a name is that of a secret, or would be with another letter or two: for texts in which there is a mistake.
 pub(crate) fn is_nearly_secret(name: &str) -> bool {
-    let words = words(name);
-    let Some(last) = words.last() else { return false };
+    let Some(last) = words(name).pop() else { return false };
     let is_slip = |word: &&str| {
         let most = if word.len() < 7 { 1 } else { 2 };
-        word.len() >= 5 && last.len().abs_diff(word.len()) <= most && strsim::damerau_levenshtein(last, word) <= most
+        word.len() >= 5 && last.len().abs_diff(word.len()) <= most && strsim::damerau_levenshtein(&last, word) <= most
     };
     let is_known = PLAIN.contains(&last.as_str());
     is_secret_variable(name) || !is_known && PLAIN.iter().chain(&NUMERIC).any(is_slip)

@@ -1,6 +1,6 @@
 //! Secrets in documents that can be read, with their positions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::{Bound, Range};
 
 use serde_json::Value;
@@ -34,6 +34,8 @@ pub(super) struct Walk {
     found: Vec<Position>,
     /// The secrets as they read.
     pub secrets: Vec<String>,
+    /// The names of fields so far, and whether they are nearly those of secrets: most of them come again and again.
+    names: HashMap<String, bool>,
 }
 
 /// The reasons for which the parts of a value may be secret.
@@ -109,7 +111,7 @@ impl Walk {
         for (key, field) in node.fields() {
             self.start(field.key);
             let is_other = is_pair && !is_name(key) && is_leaf(&field.node) && !names_secret(field);
-            let is_named = is_named(key, &field.node);
+            let is_named = self.is_named(key, &field.node);
             let is_secret = within.is_secret || is_other || is_named || of_secret && !SHOWN.contains(&key);
             let is_metadata = of_secret && key == "metadata";
             if is_metadata && !is_secret {
@@ -118,6 +120,27 @@ impl Walk {
                 self.value(&field.node, Within { is_secret, of_secret: of_secret && key == "items" });
             }
         }
+    }
+
+    /// Tells whether a field holds a secret, by its name.
+    fn is_named(&mut self, key: &str, node: &Node) -> bool {
+        let is_text = |node: &Node| node.as_str().is_some();
+        match &node.content {
+            Content::String(_) => key == LAST_APPLIED || self.is_near(key),
+            Content::Number(number) => is_secret_field(key, &Value::Number(number.clone())),
+            Content::List(items) => items.iter().all(is_text) && self.is_near(key),
+            Content::Map(_) => key.eq_ignore_ascii_case("stringData"),
+            Content::Null | Content::Bool(_) => false,
+        }
+    }
+
+    fn is_near(&mut self, name: &str) -> bool {
+        if let Some(known) = self.names.get(name) {
+            return *known;
+        }
+        let is_near = is_nearly_secret(name);
+        self.names.insert(name.to_owned(), is_near);
+        is_near
     }
 
     fn metadata(&mut self, node: &Node) {
@@ -174,23 +197,12 @@ fn indent(line: &str) -> usize {
 /// Tells whether a field of a pair may be the one that names what the other sets.
 fn is_name(key: &str) -> bool {
     let is_near = |word, most| strsim::damerau_levenshtein(&key.to_lowercase(), word) <= most;
-    key.len() < 10 && (is_near("name", 2) || is_near("key", 1))
+    // Others differ by more, and to compare takes time.
+    (2..=6).contains(&key.chars().count()) && (is_near("name", 2) || is_near("key", 1))
 }
 
 fn is_leaf(node: &Node) -> bool {
     matches!(node.content, Content::String(_) | Content::Number(_))
-}
-
-/// Tells whether a field holds a secret, by its name.
-fn is_named(key: &str, node: &Node) -> bool {
-    let is_text = |node: &Node| node.as_str().is_some();
-    match &node.content {
-        Content::String(_) => key == LAST_APPLIED || is_nearly_secret(key),
-        Content::Number(number) => is_secret_field(key, &Value::Number(number.clone())),
-        Content::List(items) => is_nearly_secret(key) && items.iter().all(is_text),
-        Content::Map(_) => key.eq_ignore_ascii_case("stringData"),
-        Content::Null | Content::Bool(_) => false,
-    }
 }
 
 /// Tells whether a mapping is a Secret, or might be one if it was written well.
@@ -200,12 +212,15 @@ fn is_like_secret(node: &Node) -> bool {
     node.fields().any(is_word) || has("data") && has("apiVersion") && !has("kind")
 }
 
+/// The longest word that may mean the kind of a Secret, in bytes.
+const LONGEST_KIND: usize = 40;
+
 /// Tells whether a word may mean the kind, or the type of one.
 pub(super) fn is_kind(word: &str) -> bool {
+    if word.len() >= LONGEST_KIND {
+        return false;
+    }
     let word = word.to_lowercase();
-    word.len() < 40
-        && (word == "opaque"
-            || word == "secretlist"
-            || word == "stringdata"
-            || strsim::damerau_levenshtein(&word, "secret") <= 2)
+    let is_near = || strsim::damerau_levenshtein(&word, "secret") <= 2;
+    matches!(&*word, "opaque" | "secretlist" | "stringdata") || (4..=8).contains(&word.chars().count()) && is_near()
 }
