@@ -193,3 +193,32 @@ fn an_error_in_a_pod_is_one_that_an_api_server_refuses() {
     let apart: Vec<_> = verdicts.iter().filter(|(_, is_taken, is_error)| *is_taken || !*is_error).collect();
     assert!(apart.is_empty(), "{apart:#?}");
 }
+
+/// Documents that no API server takes, each on a line.
+const WRONG_OBJECTS: &str = include_str!("rules/wrong-objects.txt");
+
+/// Documents that every API server takes, and that are written in a way that people should not copy.
+const RIGHT_OBJECTS: &str = include_str!("rules/right-objects.txt");
+
+/// Whatever a check says of documents that go to a cluster as they are, its API server says as well, and no more.
+#[test]
+fn an_error_in_an_object_is_one_that_an_api_server_refuses() {
+    let (server, packs) = (ApiServer::start(), packs());
+    server.kubectl_ok(&["create", "namespace", "models"]);
+    let folder = Folder::new();
+    let file = folder.path().join("it.yaml");
+    let takes = |text: &str| {
+        fs::write(&file, text).expect("it can be written");
+        let path = file.to_string_lossy();
+        server.kubectl(&["apply", "--server-side", "--dry-run=server", "--filename", &path]).status.success()
+    };
+    let options = Options { apply_unclaimed: true, is_check: true, ..Options::default() };
+    let is_error = |text: &str| {
+        let rendering = unit::render(&Tree::from_iter([("it.yaml", text)]), &packs, &options);
+        rendering.problems.iter().any(|problem| problem.scope != Scope::Warning)
+    };
+    let objects = WRONG_OBJECTS.lines().map(|text| (text, false)).chain(RIGHT_OBJECTS.lines().map(|text| (text, true)));
+    let verdicts = objects.map(|(text, is_right)| (text, is_right, takes(text), !is_error(text)));
+    let apart: Vec<_> = verdicts.filter(|(_, right, server, check)| right != server || right != check).collect();
+    assert!(apart.is_empty(), "document, whether it is right, for the server, for the check: {apart:#?}");
+}

@@ -12,13 +12,15 @@ mod found;
 mod gateways;
 pub(crate) mod known;
 mod listeners;
-pub(crate) mod pods;
+pub(crate) mod objects;
+mod pods;
 mod ports;
 mod protocols;
 mod references;
 mod services;
 mod sets;
 mod table;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,7 +36,7 @@ use crate::spec::{GATEWAY_API, Specs};
 use crate::text::did_you_mean;
 use crate::unit::{Rendering, Unit};
 use found::{Context, Sheet};
-use pods::Finding;
+use objects::Finding;
 pub use table::{ALL, UNSUPPORTED_ADDRESS_TYPE, find};
 pub(crate) use table::{CLASS_NOT_FOUND, CLASS_PARAMETERS_NAMESPACE_MISSING, INVALID_PARAMETERS, SERVICE_NAME};
 
@@ -169,7 +171,7 @@ impl Rendering {
         }
     }
 
-    /// Returns what was found in pods, as far as anybody wants to know of it.
+    /// Returns what was found in pods and in other objects, as far as anybody wants to know of it.
     fn judged(&self, context: &Context<'_>, findings: Vec<Finding>) -> Vec<(ObjectId, Problem)> {
         let is_rendered = |id: &ObjectId| self.units.iter().flat_map(Unit::all).any(|object| object.id() == id);
         let judge = |Finding { rule, is_weak, wants, problem }: Finding| {

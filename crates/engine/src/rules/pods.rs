@@ -6,29 +6,17 @@
 mod containers;
 mod references;
 mod shape;
-mod source;
 mod values;
 
 use serde_json::Value;
 
 use super::Id;
+use super::objects::Finding;
+use super::texts::Texts;
 use crate::kinds;
-use crate::object::{Object, ObjectId};
+use crate::object::Object;
 use crate::problem::{Problem, Scope};
 use crate::relations;
-use crate::resolve::Resolved;
-use source::Texts;
-
-/// A finding about the pods of a unit, before it is known what a config file says of its rule.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Finding {
-    pub(super) rule: Id,
-    /// Whether it is a warning, whatever its rule is.
-    pub(super) is_weak: bool,
-    /// The object that has to be there for it to be none.
-    pub(super) wants: Option<ObjectId>,
-    pub(super) problem: Problem,
-}
 
 /// The template of a pod, and all that was found in it.
 struct Pod<'a> {
@@ -40,15 +28,14 @@ struct Pod<'a> {
 }
 
 /// The groups of workloads whose templates an API server judges.
-const OWN_GROUPS: [&str; 3] = ["", "apps", "batch"];
+pub(super) const OWN_GROUPS: [&str; 3] = ["", "apps", "batch"];
 
-/// Returns what is wrong with the pods of the objects of a spec.
-pub(crate) fn find(objects: &[Object], resolved: &Resolved<'_>, kinds: &kinds::Table) -> Vec<Finding> {
-    let texts = Texts::of(resolved);
+/// Returns what is wrong with the pods of objects that were made of some texts.
+pub(super) fn find(objects: &[Object], texts: &Texts<'_>, kinds: &kinds::Table) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for owner in objects {
         for template in relations::templates(owner.body(), kinds) {
-            let mut pod = Pod { owner, spec: &template["spec"], texts: &texts, findings: Vec::new() };
+            let mut pod = Pod { owner, spec: &template["spec"], texts, findings: Vec::new() };
             containers::check(&mut pod);
             shape::check(&mut pod);
             values::check(&mut pod);

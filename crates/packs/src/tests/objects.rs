@@ -1,0 +1,144 @@
+//! Rules about rendered objects, on what people write into overlays and into documents that no pack claims.
+
+use gatewright_engine::pack::Packs;
+use gatewright_engine::problem::Scope;
+use gatewright_engine::tree::Tree;
+use gatewright_engine::unit::{Options, render};
+use serde_json::Value;
+
+const GATEWAY: &str = "\
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: edge}
+spec:
+  controllerName: kgateway.dev/kgateway
+  parametersRef: {group: gateway.kgateway.dev, kind: GatewayParameters, name: edge, namespace: infra}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: edge
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+";
+
+const PARAMETERS: &str = "\
+apiVersion: gateway.kgateway.dev/v1alpha1
+kind: GatewayParameters
+metadata: {name: edge, namespace: infra}
+spec:
+";
+
+fn packs() -> Packs {
+    Packs::new(vec![crate::pack("kgateway", &Value::Null).expect("it is sound")]).expect("it is sound")
+}
+
+/// Returns what rules say, each as rule, weight, line, column and message, in the order of the places.
+fn found(files: &[(&str, &str)], options: &Options) -> Vec<String> {
+    let tree: Tree = files.iter().copied().collect();
+    let rendering = render(&tree, &packs(), options);
+    let line = |problem: &gatewright_engine::problem::Problem| {
+        let weight = if problem.scope == Scope::Warning { "warning" } else { "error" };
+        let rule = problem.rule.map(|rule| rule.to_string()).unwrap_or_default();
+        let hint = problem.hint.as_deref().unwrap_or("no hint");
+        let place = &problem.place;
+        format!("{rule} {weight} {}:{}:{} {} ({hint})", place.file, place.line, place.column, problem.message)
+    };
+    rendering.problems.iter().map(line).collect()
+}
+
+#[track_caller]
+fn check(files: &[(&str, &str)], options: &Options, expected: &[(&str, &str)]) {
+    let found = found(files, options);
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, (begin, part)) in found.iter().zip(expected) {
+        assert!(found.starts_with(begin) && found.contains(part), "{found}");
+    }
+}
+
+fn checking() -> Options {
+    Options { is_check: true, ..Options::default() }
+}
+
+/// Checks parameters; each line of `spec` begins below `spec`.
+#[track_caller]
+fn check_parameters(spec: &str, expected: &[(&str, &str)]) {
+    check(&[("g.yaml", GATEWAY), ("p.yaml", &format!("{PARAMETERS}{spec}"))], &checking(), expected);
+}
+
+#[track_caller]
+fn check_patch(patch: &str, expected: &[(&str, &str)]) {
+    let overlay = format!(
+        "apiVersion: gatewright.dev/v1alpha1\nkind: ClusterOverlay\nmetadata: {{name: big}}\nspec:\n  \
+         objectPatches:\n    - {patch}\n"
+    );
+    let parameters = format!("{PARAMETERS}  kube: {{}}\n");
+    check(&[("g.yaml", GATEWAY), ("o.yaml", &overlay), ("p.yaml", &parameters)], &checking(), expected);
+}
+
+#[test]
+fn fields_of_overlays_are_told_where_they_stand() {
+    check_parameters(
+        "  kube:\n    deploymentOverlay:\n      spec:\n        minReadySecond: 1\n        template:\n          spec:\n            \
+         containers:\n              - {name: kgateway-proxy, imagePullPolicyy: Always}\n",
+        &[
+            ("GW035 error p.yaml:8:9 ", "unknown field \"minReadySecond\" in spec (did you mean \"minReadySeconds\"?)"),
+            ("GW035 error p.yaml:12:40 ", "in spec.template.spec.containers[0] (did you mean \"imagePullPolicy\"?)"),
+        ],
+    );
+    let service = |spec: &str| format!("  kube:\n    serviceOverlay:\n      spec: {{{spec}}}\n");
+    check_parameters(&service("loadBalancerclass: a.b/c"), &[("GW035 error p.yaml:7:14 ", "\"loadBalancerClass\"?")]);
+    check_parameters(
+        &service("zzz: 1"),
+        &[("GW035 error p.yaml:7:14 ", "(Kubernetes 1.35 has no such field; a newer")],
+    );
+    check_parameters(&service("publishNotReadyAddresses: true"), &[]);
+}
+
+#[test]
+fn values_of_another_type_are_told_without_the_value() {
+    let container = |field: &str| {
+        format!(
+            "  kube:\n    deploymentOverlay:\n      spec:\n        template:\n          spec:\n            containers:\n              \
+             - name: kgateway-proxy\n                {field}\n"
+        )
+    };
+    let env = container("env: [{name: A, value: 17}]");
+    check_parameters(&env, &[("GW035 error p.yaml:12:40 ", "is an integer, but must be a string (put it in quotes")]);
+    let limits = container("resources: {limits: {cpu: [1]}}");
+    check_parameters(&limits, &[("GW035 error p.yaml:12:43 ", "but must be a quantity, such as 500m, 1.5 or 2Gi")]);
+    check_parameters(&container("resources: {limits: {cpu: 1.5}}"), &[]);
+    check_parameters(&container("env: [{name: A, value: null}]"), &[]);
+    check_parameters(&container("livenessProbe: {httpGet: {port: '80', path: /}}"), &[]);
+}
+
+#[test]
+fn patches_of_every_sort_are_told_where_they_stand() {
+    let merge = "target: {kind: Deployment}\n      patch: {spec: {template: {spec: {hostnetwork: true}}}}";
+    check_patch(merge, &[("GW035 error o.yaml:7:40 ", "did you mean \"hostNetwork\"?")]);
+    let json = "target: {kind: Service}\n      patch:\n        - {op: add, path: /spec/ipFamily, value: IPv4}";
+    check_patch(json, &[("GW035 error o.yaml:8:50 ", "unknown field \"ipFamily\" in spec")]);
+    let nested = "target: {kind: Service}\n      patch:\n        - {op: add, path: /spec/ports/0, value: {port: a}}";
+    check_patch(nested, &[("GW035 error o.yaml:8:56 ", "spec.ports[0].port is a string, but must be an integer")]);
+}
+
+#[test]
+fn documents_that_no_pack_claims_are_compared_as_well() {
+    let document =
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: infra}\nspec:\n  replicsa: 2\n";
+    let said = "unknown field \"replicsa\" in spec (did you mean \"replicas\"?)";
+    check(&[("d.yaml", document)], &checking(), &[("GW035 warning d.yaml:5:3 ", said)]);
+    let applied = Options { apply_unclaimed: true, ..checking() };
+    check(&[("d.yaml", document)], &applied, &[("GW035 error d.yaml:5:3 ", said)]);
+    let round = Options { is_check: false, ..applied };
+    check(&[("d.yaml", document)], &round, &[("GW035 warning d.yaml:5:3 ", said)]);
+    check(&[("d.yaml", document)], &Options::default(), &[]);
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: infra}\ndata: hunter2\n";
+    let found = found(&[("d.yaml", secret)], &checking());
+    assert!(found.len() == 1 && found[0].contains("data is a string, but must be an object"), "{found:?}");
+}
+
+#[test]
+fn what_only_templates_have_made_is_not_looked_at() {
+    check_parameters("  kube: {deployment: {replicas: 2}}\n", &[]);
+}
