@@ -9,7 +9,7 @@ pub mod gateway;
 mod ignored;
 pub(crate) mod known;
 pub mod listener_set;
-mod metadata;
+pub(crate) mod metadata;
 pub mod overlay;
 mod room;
 pub(crate) mod tables;

@@ -6,7 +6,7 @@
 pub mod addresses;
 mod checks;
 mod collisions;
-mod duplicates;
+pub(crate) mod duplicates;
 pub mod generated;
 pub mod marked;
 pub mod pairs;

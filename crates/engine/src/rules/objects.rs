@@ -5,6 +5,8 @@
 //! part of them: in an overlay, a patch, a template of pods, or as a whole.
 
 mod fields;
+mod services;
+mod values;
 
 use std::slice;
 
@@ -12,6 +14,7 @@ use serde_json::Value;
 
 use super::Id;
 use super::pods;
+use super::table::OBJECT_VALUE;
 use super::texts::{Step, Texts};
 use crate::kinds;
 use crate::object::{Object, ObjectId};
@@ -20,6 +23,7 @@ use crate::pack::overlay as overlays;
 use crate::problem::{Place, Problem, Scope};
 use crate::resolve::Resolved;
 use crate::spec::{Document, GATEWAY_API};
+use crate::unit::duplicates;
 
 /// A finding about the objects of a unit, before it is known what a config file says of its rule.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +87,12 @@ pub(crate) fn find_in_document(
 ) -> Vec<Finding> {
     let texts = Texts::of_document(document, object.id(), overlays);
     let mut findings = of_object(object, (&texts, kinds));
+    let mut sheet = Sheet { object, kinds, texts: &texts, findings: Vec::new() };
+    for twice in duplicates::find(slice::from_ref(object), kinds) {
+        let message = twice.strip_prefix(&format!("{} ", object.id())).unwrap_or(&twice).to_owned();
+        sheet.add_at(OBJECT_VALUE, texts.whole().clone(), (message, Some("keep one of them".to_owned())));
+    }
+    findings.extend(sheet.findings);
     findings.extend(pods::find(slice::from_ref(object), &texts, kinds));
     findings
 }
@@ -98,10 +108,30 @@ fn is_written(resolved: &Resolved<'_>) -> bool {
 fn of_object(object: &Object, (texts, kinds): (&Texts<'_>, &kinds::Table)) -> Vec<Finding> {
     let mut sheet = Sheet { object, kinds, texts, findings: Vec::new() };
     fields::check(&mut sheet);
+    // A value of another type is said once.
+    if sheet.findings.is_empty() {
+        values::check(&mut sheet);
+    }
     sheet.findings
 }
 
 impl Sheet<'_> {
+    /// Adds that a value is none that an API server takes.
+    fn say(&mut self, path: &[&str], (message, hint): (String, &str)) {
+        self.say_of(path, false, (message, Some(hint.to_owned())));
+    }
+
+    /// Adds the same of a value, or of its key. What nobody has written is told where the nearest thing around it is.
+    fn say_of(&mut self, path: &[&str], is_key: bool, said: (String, Option<String>)) {
+        let path: Vec<String> = path.iter().map(|&part| part.to_owned()).collect();
+        let origin = (1..=path.len()).rev().find_map(|length| {
+            let (steps, value) = fields::steps(self.object.body(), &path[..length]);
+            self.texts.origin(self.object, (&steps, value), is_key && length == path.len())
+        });
+        let place = origin.unwrap_or_else(|| self.texts.whole().clone());
+        self.add_at(OBJECT_VALUE, place, said);
+    }
+
     /// Adds a finding, at the place where somebody has written the part.
     fn add(&mut self, rule: Id, part: &Part<'_>, (message, hint): (String, Option<String>)) {
         let origin = self.texts.origin(self.object, (&part.steps, part.value), part.is_key);

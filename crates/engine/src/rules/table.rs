@@ -39,6 +39,7 @@ pub(super) const POD_VALUE: Id = Id(32);
 pub(super) const REFERENCE_NOT_FOUND: Id = Id(33);
 pub(super) const PARALLELISM_AND_DEVICES: Id = Id(34);
 pub(super) const OBJECT_FIELD: Id = Id(35);
+pub(super) const OBJECT_VALUE: Id = Id(36);
 
 const fn rule(
     (id, name): (Id, &'static str),
@@ -59,7 +60,7 @@ const CONFLICT: (&str, &str) = ("Conflicted=True", "ProtocolConflict");
 const NO_CONDITION: (&str, &str) = ("", "");
 
 /// All rules, in the order of their ids.
-pub static ALL: [Rule; 35] = [
+pub static ALL: [Rule; 36] = [
     rule(
         (CLASS_NOT_FOUND, "class-not-found"),
         Error,
@@ -264,6 +265,12 @@ pub static ALL: [Rule; 35] = [
         Error,
         NO_CONDITION,
         "An object of Kubernetes' own kinds has a field that its kind does not have, or a value of another type.",
+    ),
+    rule(
+        (OBJECT_VALUE, "object-value"),
+        Error,
+        NO_CONDITION,
+        "An object has a name, a label or values that no API server takes, alone or together.",
     ),
 ];
 

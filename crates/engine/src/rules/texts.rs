@@ -48,9 +48,9 @@ impl<'a> Texts<'a> {
         if let Some(place) = overlay::object::written(self.overlays, object.id(), &plain(steps)) {
             return Some(place);
         }
+        let is_own = self.id == object.id();
         let least = if value.is_object() || value.is_array() { 2 } else { 1 };
-        let is_end =
-            |end: &&[Step]| matches!(end, [Step::Field(_), ..]) && (end.len() >= least || end.len() == steps.len());
+        let is_end = |end: &&[Step]| matches!(end, [Step::Field(_), ..]) && (end.len() >= least || is_own);
         let mut ends = (0..steps.len()).map(|from| &steps[from..]).filter(is_end);
         let nodes = || overlay::object::texts(self.overlays, object.id()).chain(self.nodes.iter().copied());
         let find = |end| nodes().find_map(|(file, node)| Some(Place::at(file, ending(node, (end, value), is_key)?)));

@@ -142,3 +142,45 @@ fn documents_that_no_pack_claims_are_compared_as_well() {
 fn what_only_templates_have_made_is_not_looked_at() {
     check_parameters("  kube: {deployment: {replicas: 2}}\n", &[]);
 }
+
+#[test]
+fn names_and_labels_of_overlays_are_told_where_they_stand() {
+    let labels = |labels: &str| format!("  kube:\n    deploymentOverlay:\n      metadata: {{labels: {{{labels}}}}}\n");
+    check_parameters(&labels("team: shop floor"), &[("GW036 error p.yaml:7:33 ", "the value \"shop floor\"")]);
+    check_parameters(&labels("'a b': c"), &[("GW036 error p.yaml:7:27 ", "the key of label \"a b\"")]);
+    check_parameters(&labels("example.com/team: shop"), &[]);
+    let template = |labels: &str| {
+        format!(
+            "  kube:\n    deploymentOverlay:\n      spec:\n        template:\n          metadata:\n            \
+             labels: {{{labels}}}\n"
+        )
+    };
+    check_parameters(&template("a: b-"), &[("GW036 error p.yaml:10:25 ", "label \"a\" has the value \"b-\"")]);
+    let other = template("gateway.networking.k8s.io/gateway-name: other");
+    check_parameters(
+        &other,
+        &[("GW036 error g.yaml:8:1 ", "do not have the label \"gateway.networking.k8s.io/gateway-name\"")],
+    );
+}
+
+#[test]
+fn fields_of_services_and_autoscalers_go_together() {
+    let service = |spec: &str| {
+        format!("  kube:\n    service: {{type: ClusterIP}}\n    serviceOverlay:\n      spec: {{{spec}}}\n")
+    };
+    let check_service = |spec: &str, expected: &[(&str, &str)]| check_parameters(&service(spec), expected);
+    check_service(
+        "loadBalancerClass: a.b/c",
+        &[("GW036 error p.yaml:8:33 ", "does not go together with the type ClusterIP")],
+    );
+    check_service("type: LoadBalancer, loadBalancerClass: a.b/c", &[]);
+    check_service(
+        "sessionAffinityConfig: {clientIP: {}}",
+        &[("GW036 error p.yaml:8:37 ", "sessionAffinity: ClientIP")],
+    );
+    check_service("type: loadbalancer", &[("GW036 error p.yaml:8:20 ", "did you mean \"LoadBalancer\"?")]);
+    let scaler = "  kube:\n    horizontalPodAutoscaler:\n      spec: {minReplicas: 3, maxReplicas: 2}\n";
+    check_parameters(scaler, &[("GW036 error p.yaml:7:27 ", "spec.minReplicas is 3, and spec.maxReplicas is 2")]);
+    let budget = "  kube:\n    podDisruptionBudget:\n      spec: {minAvailable: 1, maxUnavailable: 1}\n";
+    check_parameters(budget, &[("GW036 error p.yaml:7:47 ", "must have one at most")]);
+}

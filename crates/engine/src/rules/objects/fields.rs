@@ -41,7 +41,7 @@ fn add(sheet: &mut Sheet<'_>, body: &Value, (path, mistake): InValue) {
 }
 
 /// Returns the steps of a path through an object, and what stands at its end.
-fn steps<'v>(body: &'v Value, path: &[String]) -> (Vec<Step>, &'v Value) {
+pub(super) fn steps<'v>(body: &'v Value, path: &[String]) -> (Vec<Step>, &'v Value) {
     let (mut steps, mut value) = (Vec::new(), body);
     for part in path {
         let index = value.as_array().and_then(|_| part.trim_matches(['[', ']']).parse::<usize>().ok());
