@@ -171,6 +171,7 @@ spec:
 fn an_error_in_a_pod_is_one_that_an_api_server_refuses() {
     let (server, packs) = (ApiServer::start(), packs());
     server.kubectl_ok(&["create", "namespace", "models"]);
+    server.kubectl_ok(&["create", "namespace", "infra"]);
     let folder = Folder::new();
     let file = folder.path().join("it.json");
     let takes = |text: &str| {
@@ -200,6 +201,48 @@ const WRONG_OBJECTS: &str = include_str!("rules/wrong-objects.txt");
 /// Documents that every API server takes, and that are written in a way that people should not copy.
 const RIGHT_OBJECTS: &str = include_str!("rules/right-objects.txt");
 
+/// Types of Services, the usual one among them.
+const SERVICE_TYPES: [&str; 5] =
+    ["", "type: ClusterIP, ", "type: NodePort, ", "type: LoadBalancer, ", "type: ExternalName, externalName: a.b, "];
+
+/// Fields that some types of Services take, and others do not.
+const SERVICE_FIELDS: [&str; 17] = [
+    "allocateLoadBalancerNodePorts: true",
+    "clusterIP: None",
+    "clusterIP: ''",
+    "clusterIP: None, clusterIPs: [None]",
+    "externalIPs: [192.0.2.1], externalTrafficPolicy: Cluster",
+    "externalName: Some_Name",
+    "externalTrafficPolicy: Local",
+    "externalTrafficPolicy: Local, healthCheckNodePort: 30081",
+    "externalTrafficPolicy: Cluster, healthCheckNodePort: 30081",
+    "internalTrafficPolicy: Local",
+    "ipFamilies: [IPv4]",
+    "ipFamilyPolicy: PreferDualStack",
+    "loadBalancerClass: a.b/c",
+    "loadBalancerIP: 192.0.2.1",
+    "loadBalancerSourceRanges: []",
+    "loadBalancerSourceRanges: [10.0.0.0/8]",
+    "sessionAffinity: None, sessionAffinityConfig: {clientIP: {timeoutSeconds: 10}}",
+];
+
+/// Ports of Services.
+const SERVICE_PORTS: [&str; 4] =
+    ["", "ports: [{port: 80}]", "ports: [{port: 80, nodePort: 30080}]", "ports: [{port: 80}, {port: 81}]"];
+
+/// Returns Services of every type with every field.
+fn services() -> Vec<String> {
+    let service = |spec: &str| {
+        format!("{{apiVersion: v1, kind: Service, metadata: {{name: a, namespace: models}}, spec: {{{spec}}}}}")
+    };
+    let of_type = |ty: &&'static str| {
+        let fields = SERVICE_FIELDS.map(|field| service(&format!("{ty}{field}, ports: [{{port: 80}}]")));
+        let ports = SERVICE_PORTS.map(|ports| service(&format!("{ty}{ports}")));
+        [&fields[..], &ports[..]].concat()
+    };
+    SERVICE_TYPES.iter().flat_map(of_type).collect()
+}
+
 /// Whatever a check says of documents that go to a cluster as they are, its API server says as well, and no more.
 #[test]
 fn an_error_in_an_object_is_one_that_an_api_server_refuses() {
@@ -220,5 +263,8 @@ fn an_error_in_an_object_is_one_that_an_api_server_refuses() {
     let objects = WRONG_OBJECTS.lines().map(|text| (text, false)).chain(RIGHT_OBJECTS.lines().map(|text| (text, true)));
     let verdicts = objects.map(|(text, is_right)| (text, is_right, takes(text), !is_error(text)));
     let apart: Vec<_> = verdicts.filter(|(_, right, server, check)| right != server || right != check).collect();
-    assert!(apart.is_empty(), "document, whether it is right, for the server, for the check: {apart:#?}");
+    let verdicts = services().into_iter().map(|text| (takes(&text), !is_error(&text), text));
+    let services: Vec<_> = verdicts.filter(|(server, check, _)| server != check).collect();
+    let none = (apart.is_empty(), services.is_empty());
+    assert_eq!(none, (true, true), "right for a person, the server, the check: {apart:#?}; Services: {services:#?}");
 }

@@ -188,7 +188,14 @@ impl Rendering {
             let scope = context.severities.scope(rule, is_weak)?.min(Scope::Document);
             Some((problem.object.clone()?, Problem { scope, ..problem }))
         };
-        findings.into_iter().filter_map(judge).collect()
+        // A line in the parameters of a class is one warning, and not one for each of its Gateways.
+        let mut said = BTreeSet::new();
+        let mut is_new = |(_, problem): &(ObjectId, Problem)| {
+            let message = problem.message.split_once(": ").map_or(problem.message.as_str(), |(_, message)| message);
+            let key = (problem.rule, problem.place.clone(), message.to_owned(), problem.hint.clone());
+            problem.scope != Scope::Warning || said.insert(key)
+        };
+        findings.into_iter().filter_map(judge).filter(|found| is_new(found)).collect()
     }
 
     fn hold(&mut self, held: &ObjectId, problem: &Problem, packs: &Packs) {

@@ -96,6 +96,20 @@ fn fields_of_overlays_are_told_where_they_stand() {
 }
 
 #[test]
+fn a_line_for_many_gateways_is_one_warning_of_a_round_and_an_error_for_each() {
+    let second = GATEWAY.split_once("---\n").map_or("", |(_, gateway)| gateway).replace("name: edge,", "name: west,");
+    let gateways = format!("{GATEWAY}---\n{second}");
+    let parameters = format!("{PARAMETERS}  kube:\n    serviceOverlay: {{spec: {{zzz: 1}}}}\n");
+    let files = [("g.yaml", gateways.as_str()), ("p.yaml", parameters.as_str())];
+    check(
+        &files,
+        &checking(),
+        &[("GW035 error p.yaml:6:29 ", "Service infra/edge"), ("GW035 error", "Service infra/west")],
+    );
+    check(&files, &Options::default(), &[("GW035 warning p.yaml:6:29 ", "\"zzz\" in spec")]);
+}
+
+#[test]
 fn values_of_another_type_are_told_without_the_value() {
     let container = |field: &str| {
         format!(
@@ -174,10 +188,6 @@ fn fields_of_services_and_autoscalers_go_together() {
         &[("GW036 error p.yaml:8:33 ", "does not go together with the type ClusterIP")],
     );
     check_service("type: LoadBalancer, loadBalancerClass: a.b/c", &[]);
-    check_service(
-        "sessionAffinityConfig: {clientIP: {}}",
-        &[("GW036 error p.yaml:8:37 ", "sessionAffinity: ClientIP")],
-    );
     check_service("type: loadbalancer", &[("GW036 error p.yaml:8:20 ", "did you mean \"LoadBalancer\"?")]);
     let scaler = "  kube:\n    horizontalPodAutoscaler:\n      spec: {minReplicas: 3, maxReplicas: 2}\n";
     check_parameters(scaler, &[("GW036 error p.yaml:7:27 ", "spec.minReplicas is 3, and spec.maxReplicas is 2")]);

@@ -40,7 +40,6 @@ pub(super) fn check(sheet: &mut Sheet<'_>, spec: &Value) {
         return;
     }
     types(sheet, spec, ty);
-    affinity(sheet, spec);
     families(sheet, spec, ty);
     ports(sheet, spec, ty);
 }
@@ -55,7 +54,7 @@ pub(super) fn word(sheet: &mut Sheet<'_>, path: &[&str], value: &Value, allowed:
 
 /// Fields that a Service of a type must have or must not have.
 fn types(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
-    let is_reached = [LOAD_BALANCER, NODE_PORT].contains(&ty) || is_set(&spec["externalIPs"]);
+    let is_reached = [LOAD_BALANCER, NODE_PORT].contains(&ty) || ty == CLUSTER_IP && is_set(&spec["externalIPs"]);
     let mut forbid = |field: &str, is_allowed: bool, hint: &str| {
         if is_set(&spec[field]) && !is_allowed {
             let message = format!("spec.{field} does not go together with the type {ty}");
@@ -88,14 +87,6 @@ fn is_set(value: &Value) -> bool {
         Value::Number(number) => number.as_i64() != Some(0),
         Value::Array(items) => !items.is_empty(),
         Value::Bool(_) | Value::Object(_) => true,
-    }
-}
-
-fn affinity(sheet: &mut Sheet<'_>, spec: &Value) {
-    let is_sticky = spec["sessionAffinity"] == "ClientIP";
-    if !is_sticky && is_set(&spec["sessionAffinityConfig"]) {
-        let message = "spec.sessionAffinityConfig does nothing without sessionAffinity: ClientIP".to_owned();
-        sheet.say(&["spec", "sessionAffinityConfig"], (message, "add sessionAffinity: ClientIP, or leave it out"));
     }
 }
 
