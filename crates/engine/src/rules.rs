@@ -14,6 +14,7 @@ pub(crate) mod known;
 mod listeners;
 pub(crate) mod objects;
 mod pods;
+pub mod policies;
 mod ports;
 mod protocols;
 mod references;
@@ -184,7 +185,7 @@ impl Rendering {
                 None => problem,
             };
             // In a round the API server has the last word, and others may fill in before it does.
-            let is_weak = is_weak || !context.is_check;
+            let is_weak = is_weak || !context.is_check && !policies::ALL.contains(&rule);
             let scope = context.severities.scope(rule, is_weak)?.min(Scope::Document);
             Some((problem.object.clone()?, Problem { scope, ..problem }))
         };

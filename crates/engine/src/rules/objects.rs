@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::Id;
 use super::pods;
+use super::policies::Policies;
 use super::table::OBJECT_VALUE;
 use super::texts::{Step, Texts};
 use crate::kinds;
@@ -75,7 +76,7 @@ pub(crate) fn find(objects: &[Object], resolved: &Resolved<'_>, kinds: &kinds::T
             findings.push(finding);
         }
     }
-    findings.extend(pods::find(objects, &texts, kinds));
+    findings.extend(pods::find(objects, &texts, (kinds, &resolved.specs.policies)));
     findings
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn find(objects: &[Object], resolved: &Resolved<'_>, kinds: &kinds::T
 pub(crate) fn find_in_document(
     object: &Object,
     (document, overlays): (&Document, &[&Overlay]),
-    kinds: &kinds::Table,
+    (kinds, policies): (&kinds::Table, &Policies),
 ) -> Vec<Finding> {
     let texts = Texts::of_document(document, object.id(), overlays);
     let mut findings = of_object(object, (&texts, kinds));
@@ -93,7 +94,7 @@ pub(crate) fn find_in_document(
         sheet.add_at(OBJECT_VALUE, texts.whole().clone(), (message, Some("keep one of them".to_owned())));
     }
     findings.extend(sheet.findings);
-    findings.extend(pods::find(slice::from_ref(object), &texts, kinds));
+    findings.extend(pods::find(slice::from_ref(object), &texts, (kinds, policies)));
     findings
 }
 

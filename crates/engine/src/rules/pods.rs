@@ -4,7 +4,9 @@
 //! workload comes there (`ValidatePodTemplateSpec`), or takes it, and no pod gets ready.
 
 mod containers;
+mod images;
 mod references;
+mod security;
 mod shape;
 mod values;
 
@@ -12,6 +14,7 @@ use serde_json::Value;
 
 use super::Id;
 use super::objects::Finding;
+use super::policies::{self, Policies};
 use super::texts::Texts;
 use crate::kinds;
 use crate::object::Object;
@@ -31,7 +34,11 @@ struct Pod<'a> {
 pub(super) const OWN_GROUPS: [&str; 3] = ["", "apps", "batch"];
 
 /// Returns what is wrong with the pods of objects that were made of some texts.
-pub(super) fn find(objects: &[Object], texts: &Texts<'_>, kinds: &kinds::Table) -> Vec<Finding> {
+pub(super) fn find(
+    objects: &[Object],
+    texts: &Texts<'_>,
+    (kinds, policies): (&kinds::Table, &Policies),
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for owner in objects {
         for template in relations::templates(owner.body(), kinds) {
@@ -40,6 +47,10 @@ pub(super) fn find(objects: &[Object], texts: &Texts<'_>, kinds: &kinds::Table) 
             shape::check(&mut pod);
             values::check(&mut pod);
             references::check(&mut pod);
+            images::check(&mut pod, &policies.images);
+            if let Some(level) = policies.pod_security {
+                security::check(&mut pod, level);
+            }
             // Pods of one workload may be made of one template.
             let new = pod.findings.into_iter().filter(|it| !findings.iter().any(|other| is_same(it, other)));
             let new: Vec<Finding> = new.collect();
@@ -64,9 +75,17 @@ impl<'a> Pod<'a> {
         self.findings.push(Finding { rule, is_weak, wants: None, problem });
     }
 
+    /// Adds what no operator and no API server makes good.
+    fn add_firm(&mut self, rule: Id, path: &[&str], said: (String, String)) {
+        let problem = self.problem((rule, path), said);
+        self.findings.push(Finding { rule, is_weak: false, wants: None, problem });
+    }
+
     fn problem(&self, (rule, path): (Id, &[&str]), (message, hint): (String, String)) -> Problem {
         let place = self.texts.place(path);
-        let message = format!("{}: {message}", self.owner.id());
+        // A document that goes to the cluster by itself is named anyway.
+        let is_own = self.texts.id == self.owner.id();
+        let message = if is_own { message } else { format!("{}: {message}", self.owner.id()) };
         let problem = Problem { scope: Scope::Document, ..Problem::document(place, message) };
         problem.about(self.texts.id.clone()).hint(hint).by(rule)
     }

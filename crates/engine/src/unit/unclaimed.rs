@@ -61,7 +61,7 @@ impl Rendering {
             match filled(began, document, overlays, (specs, options, &mut *touched)) {
                 Ok(unit) => {
                     let texts = (document, &overlays.of(&unit.id)[..]);
-                    let of_object = |object| objects::find_in_document(object, texts, &specs.kinds);
+                    let of_object = |object| objects::find_in_document(object, texts, (&specs.kinds, &specs.policies));
                     findings.extend(unit.objects.iter().flat_map(of_object));
                     self.units.push(unit);
                 }
@@ -102,7 +102,7 @@ impl Rendering {
 /// Returns what is wrong with a document that nobody applies, which is said to whoever checks it, and holds nothing.
 fn unapplied(document: &Document, (specs, options): (&Specs, &Options)) -> Vec<Finding> {
     let Some(object) = options.is_check.then(|| written(document).ok()).flatten() else { return Vec::new() };
-    let findings = objects::find_in_document(&object, (document, &[]), &specs.kinds);
+    let findings = objects::find_in_document(&object, (document, &[]), (&specs.kinds, &specs.policies));
     findings.into_iter().map(Finding::weak).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::Scope;
+use gatewright_engine::rules::policies::{PodSecurity, Policies};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, render};
 use serde_json::Value;
@@ -193,4 +194,26 @@ fn fields_of_services_and_autoscalers_go_together() {
     check_parameters(scaler, &[("GW036 error p.yaml:7:27 ", "spec.minReplicas is 3, and spec.maxReplicas is 2")]);
     let budget = "  kube:\n    podDisruptionBudget:\n      spec: {minAvailable: 1, maxUnavailable: 1}\n";
     check_parameters(budget, &[("GW036 error p.yaml:7:47 ", "must have one at most")]);
+}
+
+#[test]
+fn proxies_of_kgateway_keep_to_restricted_with_a_seccomp_profile() {
+    let packs = |level| packs().with_policies(Policies { pod_security: Some(level), ..Policies::default() });
+    let said = |parameters: &str, level| {
+        let parameters = format!("{PARAMETERS}{parameters}");
+        let tree = Tree::from_iter([("g.yaml", GATEWAY), ("p.yaml", &parameters)]);
+        let problems = render(&tree, &packs(level), &Options::default()).problems;
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(said("  kube: {}\n", PodSecurity::Baseline), [""; 0]);
+    let found = said("  kube: {}\n", PodSecurity::Restricted);
+    assert!(found.len() == 1 && found[0].contains("seccompProfile of the container \"kgateway-proxy\""), "{found:#?}");
+    let profile = "  kube: {podTemplate: {securityContext: {seccompProfile: {type: RuntimeDefault}}}}\n";
+    assert_eq!(said(profile, PodSecurity::Restricted), [""; 0]);
+    let host = "  kube: {deploymentOverlay: {spec: {template: {spec: {hostNetwork: true}}}}}\n";
+    let found = said(host, PodSecurity::Baseline);
+    assert!(
+        found.len() == 1 && found[0].starts_with("p.yaml:5: ") && found[0].contains("hostNetwork is true"),
+        "{found:#?}"
+    );
 }
