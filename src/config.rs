@@ -435,7 +435,9 @@ impl Config {
         let file = self.file.to_string_lossy();
         let (authorities, definitions) = (self.authorities.clone(), self.definitions.all.clone());
         let config = PackConfig { file: &file, root, authorities, overrides, definitions };
-        Ok(packs::build(Some(&config), &self.pack_folders)?.with_severities(self.severities.clone()))
+        Ok(packs::build(Some(&config), &self.pack_folders)?
+            .with_severities(self.severities.clone())
+            .with_policies(self.settings.policies.clone()))
     }
 
     /// Builds them as the deployers of control planes know them: without the settings that only we have.
@@ -454,6 +456,6 @@ impl Config {
     pub fn packs_key(&self) -> String {
         let settings = self.root.get("packs").map_or(Value::Null, Node::to_value);
         let made_of = (&self.authorities, &self.pack_overrides, &self.pack_folders.own, &self.definitions.key);
-        digest(format!("{settings} {made_of:?} {:?}", self.severities).as_bytes())
+        digest(format!("{settings} {made_of:?} {:?} {:?}", self.severities, self.settings.policies).as_bytes())
     }
 }

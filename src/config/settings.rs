@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_engine::plan::policies::{Adopt, MaxDelete};
+use gatewright_engine::rules::policies::Policies;
 use gatewright_engine::selector::{ClusterFacts, ClusterSelector, Fleet};
 use gatewright_engine::spec::overlay::Bound;
 use gatewright_packs::{agentgateway, dynamo, kgateway, kserve};
@@ -71,6 +72,8 @@ pub struct Settings {
     pub crd_folders: Vec<PathBuf>,
     /// Severities of rules about specs, by the ids of the rules.
     pub rules: BTreeMap<String, RuleSettings>,
+    /// Policies for everything that is rendered.
+    pub policies: Policies,
     /// Settings of packs.
     pub packs: PackSettings,
     /// Settings of packs for some clusters or classes, over those of `packs`.

@@ -6,6 +6,7 @@ use std::fs;
 use gatewright::config::packs::{build, folders};
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::Scope;
+use gatewright_engine::rules::policies::{PodSecurity, Policies};
 use gatewright_engine::rules::{ALL, Rule, Severity};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{self, Options};
@@ -24,6 +25,14 @@ const FIRST_OF_PODS: &str = "GW027";
 fn packs() -> Packs {
     let folders = folders(&gatewright_packs::all().into(), []).expect("there are none");
     build(None, &folders).expect("they load")
+}
+
+/// Returns packs under the policy that a page puts in force, if it does.
+fn packs_for(page: &str) -> Packs {
+    let text = block(page, "In force by", "yaml");
+    let settings = gatewright_engine::yaml::parse_values(text).expect("it is YAML").pop().unwrap_or_default();
+    let policies: Option<Policies> = serde_json::from_value(settings["policies"].clone()).expect("they are policies");
+    packs().with_policies(policies.unwrap_or_default())
 }
 
 fn page(rule: &Rule) -> String {
@@ -73,9 +82,9 @@ fn each_rule_has_a_page_and_each_page_a_rule() {
 /// The text below the first example is what is said about it; `GATEWRIGHT_BLESS=1` writes it again.
 #[test]
 fn the_first_example_of_a_page_breaks_its_rule_and_the_second_none() {
-    let packs = packs();
     for rule in &ALL {
         let (id, page) = (rule.id, page(rule));
+        let packs = packs_for(&page);
         let wrong = block(&page, "Wrong", "yaml");
         let (said, is_error) = lines(wrong, &packs);
         assert!(!said.is_empty() && said.lines().all(|line| line.ends_with(&format!(" [{id}]"))), "{id}: {said}");
@@ -171,6 +180,7 @@ spec:
 fn an_error_in_a_pod_is_one_that_an_api_server_refuses() {
     let (server, packs) = (ApiServer::start(), packs());
     server.kubectl_ok(&["create", "namespace", "models"]);
+    server.kubectl_ok(&["create", "namespace", "infra"]);
     let folder = Folder::new();
     let file = folder.path().join("it.json");
     let takes = |text: &str| {
@@ -183,6 +193,10 @@ fn an_error_in_a_pod_is_one_that_an_api_server_refuses() {
     };
     for rule in ALL.iter().filter(|rule| rule.id.to_string().as_str() >= FIRST_OF_PODS) {
         let page = page(rule);
+        // What is forbidden by nobody else is no matter of this server.
+        if !block(&page, "In force by", "yaml").is_empty() {
+            continue;
+        }
         assert_eq!(takes(block(&page, "Wrong", "yaml")), rule.severity == Severity::Warning, "{}", rule.id);
         assert!(takes(block(&page, "Mended", "yaml")), "{}", rule.id);
     }
@@ -192,4 +206,115 @@ fn an_error_in_a_pod_is_one_that_an_api_server_refuses() {
         wrong.map(|text| (text.clone(), takes(&text), lines(&text, &packs).1)).collect();
     let apart: Vec<_> = verdicts.iter().filter(|(_, is_taken, is_error)| *is_taken || !*is_error).collect();
     assert!(apart.is_empty(), "{apart:#?}");
+}
+
+/// Documents that no API server takes, each on a line.
+const WRONG_OBJECTS: &str = include_str!("rules/wrong-objects.txt");
+
+/// Documents that every API server takes, and that are written in a way that people should not copy.
+const RIGHT_OBJECTS: &str = include_str!("rules/right-objects.txt");
+
+/// Types of Services, the usual one among them.
+const SERVICE_TYPES: [&str; 5] =
+    ["", "type: ClusterIP, ", "type: NodePort, ", "type: LoadBalancer, ", "type: ExternalName, externalName: a.b, "];
+
+/// Fields that some types of Services take, and others do not.
+const SERVICE_FIELDS: [&str; 17] = [
+    "allocateLoadBalancerNodePorts: true",
+    "clusterIP: None",
+    "clusterIP: ''",
+    "clusterIP: None, clusterIPs: [None]",
+    "externalIPs: [192.0.2.1], externalTrafficPolicy: Cluster",
+    "externalName: Some_Name",
+    "externalTrafficPolicy: Local",
+    "externalTrafficPolicy: Local, healthCheckNodePort: 30081",
+    "externalTrafficPolicy: Cluster, healthCheckNodePort: 30081",
+    "internalTrafficPolicy: Local",
+    "ipFamilies: [IPv4]",
+    "ipFamilyPolicy: PreferDualStack",
+    "loadBalancerClass: a.b/c",
+    "loadBalancerIP: 192.0.2.1",
+    "loadBalancerSourceRanges: []",
+    "loadBalancerSourceRanges: [10.0.0.0/8]",
+    "sessionAffinity: None, sessionAffinityConfig: {clientIP: {timeoutSeconds: 10}}",
+];
+
+/// Ports of Services.
+const SERVICE_PORTS: [&str; 4] =
+    ["", "ports: [{port: 80}]", "ports: [{port: 80, nodePort: 30080}]", "ports: [{port: 80}, {port: 81}]"];
+
+/// Returns Services of every type with every field.
+fn services() -> Vec<String> {
+    let service = |spec: &str| {
+        format!("{{apiVersion: v1, kind: Service, metadata: {{name: a, namespace: models}}, spec: {{{spec}}}}}")
+    };
+    let of_type = |ty: &&'static str| {
+        let fields = SERVICE_FIELDS.map(|field| service(&format!("{ty}{field}, ports: [{{port: 80}}]")));
+        let ports = SERVICE_PORTS.map(|ports| service(&format!("{ty}{ports}")));
+        [&fields[..], &ports[..]].concat()
+    };
+    SERVICE_TYPES.iter().flat_map(of_type).collect()
+}
+
+/// Whatever a check says of documents that go to a cluster as they are, its API server says as well, and no more.
+#[test]
+fn an_error_in_an_object_is_one_that_an_api_server_refuses() {
+    let (server, packs) = (ApiServer::start(), packs());
+    server.kubectl_ok(&["create", "namespace", "models"]);
+    let folder = Folder::new();
+    let file = folder.path().join("it.yaml");
+    let takes = |text: &str| {
+        fs::write(&file, text).expect("it can be written");
+        let path = file.to_string_lossy();
+        server.kubectl(&["apply", "--server-side", "--dry-run=server", "--filename", &path]).status.success()
+    };
+    let options = Options { apply_unclaimed: true, is_check: true, ..Options::default() };
+    let is_error = |text: &str| {
+        let rendering = unit::render(&Tree::from_iter([("it.yaml", text)]), &packs, &options);
+        rendering.problems.iter().any(|problem| problem.scope != Scope::Warning)
+    };
+    let objects = WRONG_OBJECTS.lines().map(|text| (text, false)).chain(RIGHT_OBJECTS.lines().map(|text| (text, true)));
+    let verdicts = objects.map(|(text, is_right)| (text, is_right, takes(text), !is_error(text)));
+    let apart: Vec<_> = verdicts.filter(|(_, right, server, check)| right != server || right != check).collect();
+    let verdicts = services().into_iter().map(|text| (takes(&text), !is_error(&text), text));
+    let services: Vec<_> = verdicts.filter(|(server, check, _)| server != check).collect();
+    let none = (apart.is_empty(), services.is_empty());
+    assert_eq!(none, (true, true), "right for a person, the server, the check: {apart:#?}; Services: {services:#?}");
+}
+
+/// Pods, each on a line, of which levels of the Pod Security Standards say different things.
+const LEVELS: &str = include_str!("rules/levels.txt");
+
+/// A pod keeps to a level here exactly if an API server takes it in a namespace where that level is enforced.
+#[test]
+fn a_level_of_pod_security_is_that_of_an_api_server() {
+    let server = ApiServer::start();
+    let folder = Folder::new();
+    let file = folder.path().join("it.yaml");
+    let mut apart = Vec::new();
+    for (namespace, level) in [("baseline", PodSecurity::Baseline), ("restricted", PodSecurity::Restricted)] {
+        server.kubectl_ok(&["create", "namespace", namespace]);
+        server.kubectl_ok(&["create", "serviceaccount", "default", "--namespace", namespace]);
+        let label = format!("pod-security.kubernetes.io/enforce={namespace}");
+        server.kubectl_ok(&["label", "namespace", namespace, &label]);
+        let packs = packs().with_policies(Policies { pod_security: Some(level), ..Policies::default() });
+        let options = Options { apply_unclaimed: true, is_check: true, ..Options::default() };
+        for spec in LEVELS.lines() {
+            let pod =
+                format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: {namespace}}}, spec: {spec}}}");
+            fs::write(&file, pod).expect("it can be written");
+            let path = file.to_string_lossy();
+            let taken = server.kubectl(&["apply", "--dry-run=server", "--filename", &path]).status.success();
+            let deployment = format!(
+                "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a, namespace: models}}, spec: {{selector: \
+                 {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {spec}}}}}}}"
+            );
+            let rendering = unit::render(&Tree::from_iter([("it.yaml", deployment)]), &packs, &options);
+            let said: Vec<String> = rendering.problems.iter().map(ToString::to_string).collect();
+            if taken != said.is_empty() {
+                apart.push((namespace, spec, taken, said));
+            }
+        }
+    }
+    assert!(apart.is_empty(), "level, pod, whether the server takes it, what is said: {apart:#?}");
 }

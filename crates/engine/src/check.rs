@@ -33,7 +33,21 @@ impl Mistake {
 
 /// Checks a value against a schema and returns every mistake, in the order of the file.
 pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
-    Walk { schema, mistakes: Vec::new(), is_partial: false }.mistakes(node, schema.root(), &mut Vec::new())
+    mistakes(Walk::new(schema, Mode::Whole).all(node, schema.root(), &mut Vec::new()))
+}
+
+/// A mistake in something that was not read from a file: where in it that is, and the mistake.
+pub(crate) type InValue = (Vec<String>, Mistake);
+
+/// The words by which a mistake begins that is about the name of a field.
+pub(crate) const UNKNOWN_FIELD: &str = "unknown field";
+
+/// Checks an object that is to go to an API server, which has more ways to write the same than people should use.
+///
+/// What is missing is not told: of Kubernetes' own kinds a server fills in more than their schemas say. Nor is what was
+/// written, because an object may hold what nobody else is to see.
+pub(crate) fn check_rendered(node: &Node, schema: &Schema) -> Vec<InValue> {
+    Walk::new(schema, Mode::Rendered).all(node, schema.root(), &mut Vec::new())
 }
 
 /// Checks a layer of something: what the schema says of the field `field`, and no more than a part of it.
@@ -43,7 +57,11 @@ pub fn check(node: &Node, schema: &Schema) -> Vec<Mistake> {
 pub(crate) fn check_layer(node: &Node, schema: &Schema, field: &str, written: &[&str]) -> Vec<Mistake> {
     let Found::Rule(rule) = schema.follow([field]) else { return Vec::new() };
     let mut path = written.iter().map(|&part| part.to_owned()).collect();
-    Walk { schema, mistakes: Vec::new(), is_partial: true }.mistakes(node, rule, &mut path)
+    mistakes(Walk::new(schema, Mode::Layer).all(node, rule, &mut path))
+}
+
+fn mistakes(found: Vec<InValue>) -> Vec<Mistake> {
+    found.into_iter().map(|(_, mistake)| mistake).collect()
 }
 
 /// Returns the candidate that is closest to what was written, if any is close.
@@ -62,17 +80,31 @@ pub(crate) fn only<'a>(written: &str, candidates: impl IntoIterator<Item = &'a s
     (distance(only) <= 1 + written.len() / 8).then_some(only)
 }
 
+/// The nature of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// A document, or an item of a list in a layer.
+    Whole,
+    /// A layer of something: required fields may be absent.
+    Layer,
+    /// An object as it goes to an API server.
+    Rendered,
+}
+
 struct Walk<'a> {
     schema: &'a Schema,
-    mistakes: Vec<Mistake>,
-    /// Whether required fields may be absent.
-    is_partial: bool,
+    mistakes: Vec<InValue>,
+    mode: Mode,
 }
 
 impl<'a> Walk<'a> {
-    fn mistakes(mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) -> Vec<Mistake> {
+    fn new(schema: &'a Schema, mode: Mode) -> Self {
+        Self { schema, mistakes: Vec::new(), mode }
+    }
+
+    fn all(mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) -> Vec<InValue> {
         self.value(node, rule, path);
-        self.mistakes.sort_by_key(|mistake| mistake.position);
+        self.mistakes.sort_by_key(|(_, mistake)| mistake.position);
         self.mistakes
     }
 
@@ -82,10 +114,7 @@ impl<'a> Walk<'a> {
             return self.alternatives(node, rule, path);
         }
         if !fits(&node.content, &rule.types) {
-            let needed = rule.form.clone().unwrap_or_else(|| any(&rule.types));
-            let message = format!("{} is {}, but must be {needed}", text(path), described(&node.content));
-            let hint = if rule.form.is_some() { None } else { type_hint(&node.content, &rule.types) };
-            return self.add(node.position, message, hint);
+            return self.other_type(node, rule, path);
         }
         self.allowed_values(node, rule, path);
         match &node.content {
@@ -97,9 +126,26 @@ impl<'a> Walk<'a> {
         }
     }
 
+    fn other_type(&mut self, node: &Node, rule: &Rule, path: &[String]) {
+        let is_rendered = self.mode == Mode::Rendered;
+        // A server takes nothing for what was not written, and the number of a quantity with its decimals.
+        let is_fine = match node.content {
+            Content::Null => true,
+            Content::Number(_) => rule.form.is_some(),
+            _ => false,
+        };
+        if is_rendered && is_fine {
+            return;
+        }
+        let needed = rule.form.clone().unwrap_or_else(|| any(&rule.types));
+        let found = if is_rendered { with_article(node.content.type_name()) } else { described(&node.content) };
+        let hint = if rule.form.is_some() { None } else { type_hint(&node.content, &rule.types) };
+        self.add((node.position, path), format!("{} is {found}, but must be {needed}", text(path)), hint);
+    }
+
     /// The alternative with the fewest mistakes is the one that was meant.
     fn alternatives(&mut self, node: &'a Node, rule: &'a Rule, path: &mut Vec<String>) {
-        let mut best: Option<Vec<Mistake>> = None;
+        let mut best: Option<Vec<InValue>> = None;
         for alternative in &rule.any_of {
             let mut walk = Walk { mistakes: Vec::new(), ..*self };
             walk.value(node, alternative, path);
@@ -124,12 +170,12 @@ impl<'a> Walk<'a> {
             }
             path.pop();
         }
-        if self.is_partial {
+        if self.mode != Mode::Whole {
             return;
         }
         for missing in rule.required.iter().filter(|name| node.get(name).is_none_or(|n| n.content == Content::Null)) {
             let message = format!("{} has no {missing:?}", text(path));
-            self.add(node.position, message, rule.slips.get(missing).cloned());
+            self.add((node.position, path), message, rule.slips.get(missing).cloned());
         }
         self.one_of(node, rule, path);
     }
@@ -146,9 +192,13 @@ impl<'a> Walk<'a> {
         let needed = format!("exactly one of {}", rule.one_of.join(", "));
         if let [_, .., (_, last)] = listed.as_slice() {
             let names: Vec<&str> = listed.iter().map(|(key, _)| *key).collect();
-            self.add(last.key, format!("{} has {}, but must have {needed}", text(path), names.join(" and ")), None);
+            self.add(
+                (last.key, path),
+                format!("{} has {}, but must have {needed}", text(path), names.join(" and ")),
+                None,
+            );
         } else if listed.is_empty() && others.iter().all(|(key, _)| rule.properties.contains_key(*key)) {
-            self.add(node.position, format!("{} must have {needed}", text(path)), None);
+            self.add((node.position, path), format!("{} must have {needed}", text(path)), None);
         }
     }
 
@@ -158,20 +208,21 @@ impl<'a> Walk<'a> {
         let hint = rule.slips.get(key).cloned().or_else(|| did_you_mean(near));
         let only = only(key, rule.properties.keys().map(String::as_str)).filter(|_| !rule.slips.contains_key(key));
         let fix = only.map(|only| Fix { old: key.to_owned(), new: only.to_owned() });
-        let message = format!("unknown field {key:?} in {}", text(parent));
-        self.mistakes.push(Mistake { position: field.key, message, hint, fix });
+        let message = format!("{UNKNOWN_FIELD} {key:?} in {}", text(parent));
+        self.mistakes.push((path.to_vec(), Mistake { position: field.key, message, hint, fix }));
     }
 
     fn list(&mut self, node: &'a Node, items: &'a [Node], rule: &'a Rule, path: &mut Vec<String>) {
         self.size(node, items.len(), &rule.count, "items", path);
         let Some(below) = &rule.items else { return };
-        let is_partial = std::mem::take(&mut self.is_partial);
+        let mode = self.mode;
+        self.mode = if mode == Mode::Layer { Mode::Whole } else { mode };
         for (index, item) in items.iter().enumerate() {
             path.push(format!("[{index}]"));
             self.value(item, below, path);
             path.pop();
         }
-        self.is_partial = is_partial;
+        self.mode = mode;
     }
 
     fn string(&mut self, node: &Node, value: &str, rule: &Rule, path: &[String]) {
@@ -181,13 +232,13 @@ impl<'a> Walk<'a> {
             Some(form) => format!("{} is {value:?}, but must be {form}", text(path)),
             None => format!("{} is {value:?}, which does not match {pattern}", text(path)),
         };
-        self.add(node.position, message, None);
+        self.add((node.position, path), message, None);
     }
 
     fn number(&mut self, node: &Node, value: Option<f64>, rule: &Rule, path: &[String]) {
         let needed = value.and_then(|value| outside(value, &rule.range).or_else(|| outside(value, &rule.format)));
         if let (Some(value), Some(needed)) = (value, needed) {
-            self.add(node.position, format!("{} is {value}, but must be {needed}", text(path)), None);
+            self.add((node.position, path), format!("{} is {value}, but must be {needed}", text(path)), None);
         }
     }
 
@@ -198,7 +249,7 @@ impl<'a> Walk<'a> {
             Size { max: Some(max), .. } if size > *max => format!("at most {max}"),
             _ => return,
         };
-        self.add(node.position, format!("{} has {size} {what}, but must have {message}", text(path)), None);
+        self.add((node.position, path), format!("{} has {size} {what}, but must have {message}", text(path)), None);
     }
 
     fn allowed_values(&mut self, node: &Node, rule: &Rule, path: &[String]) {
@@ -209,11 +260,11 @@ impl<'a> Walk<'a> {
         let near = node.as_str().and_then(|written| suggest(written, names.iter().copied()));
         let listed = names.join(", ");
         let message = format!("{} is {}, but must be one of {listed}", text(path), described(&node.content));
-        self.add(node.position, message, did_you_mean(near));
+        self.add((node.position, path), message, did_you_mean(near));
     }
 
-    fn add(&mut self, position: Position, message: String, hint: Option<String>) {
-        self.mistakes.push(Mistake { position, message, hint, fix: None });
+    fn add(&mut self, (position, path): (Position, &[String]), message: String, hint: Option<String>) {
+        self.mistakes.push((path.to_vec(), Mistake { position, message, hint, fix: None }));
     }
 }
 
@@ -260,6 +311,11 @@ fn described(content: &Content) -> String {
         Content::List(_) => "a list".to_owned(),
         Content::Map(_) => "an object".to_owned(),
     }
+}
+
+fn with_article(type_name: &str) -> String {
+    let article = if type_name.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {type_name}")
 }
 
 fn any(types: &[String]) -> String {

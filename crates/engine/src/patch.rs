@@ -31,7 +31,6 @@ mod order;
 #[cfg(test)]
 mod tests;
 mod types;
-pub mod unknown;
 mod zeros;
 
 use schemars::JsonSchema;
@@ -44,7 +43,6 @@ use crate::object::Gvk;
 use ambiguity::Ambiguity;
 use fault::{Fault, Mistake, Side};
 use types::Type;
-use unknown::UnknownField;
 
 /// The sort of a patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -129,12 +127,6 @@ pub fn strategic(original: &Value, patch: &Value, gvk: &Gvk) -> Result<Value, Pa
 /// What carries a directive is no item, so that a patch can be looked at too.
 pub fn ambiguous(object: &Value, gvk: &Gvk) -> Vec<Ambiguity> {
     Type::of(gvk).map(|ty| ambiguity::find(object, ty)).unwrap_or_default()
-}
-
-/// Returns the fields of a strategic merge patch that the type does not have, in the order of the fields. Of a kind whose
-/// type is not known there are none.
-pub(crate) fn unknown_fields(patch: &Value, gvk: &Gvk) -> Vec<UnknownField> {
-    Type::of(gvk).map(|ty| unknown::find(patch, ty)).unwrap_or_default()
 }
 
 /// Returns an object without what a typed client leaves out when it writes one: fields that the type does not have, and

@@ -12,13 +12,16 @@ mod found;
 mod gateways;
 pub(crate) mod known;
 mod listeners;
-pub(crate) mod pods;
+pub(crate) mod objects;
+mod pods;
+pub mod policies;
 mod ports;
 mod protocols;
 mod references;
 mod services;
 mod sets;
 mod table;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,7 +37,7 @@ use crate::spec::{GATEWAY_API, Specs};
 use crate::text::did_you_mean;
 use crate::unit::{Rendering, Unit};
 use found::{Context, Sheet};
-use pods::Finding;
+use objects::Finding;
 pub use table::{ALL, UNSUPPORTED_ADDRESS_TYPE, find};
 pub(crate) use table::{CLASS_NOT_FOUND, CLASS_PARAMETERS_NAMESPACE_MISSING, INVALID_PARAMETERS, SERVICE_NAME};
 
@@ -169,7 +172,7 @@ impl Rendering {
         }
     }
 
-    /// Returns what was found in pods, as far as anybody wants to know of it.
+    /// Returns what was found in pods and in other objects, as far as anybody wants to know of it.
     fn judged(&self, context: &Context<'_>, findings: Vec<Finding>) -> Vec<(ObjectId, Problem)> {
         let is_rendered = |id: &ObjectId| self.units.iter().flat_map(Unit::all).any(|object| object.id() == id);
         let judge = |Finding { rule, is_weak, wants, problem }: Finding| {
@@ -182,11 +185,18 @@ impl Rendering {
                 None => problem,
             };
             // In a round the API server has the last word, and others may fill in before it does.
-            let is_weak = is_weak || !context.is_check;
+            let is_weak = is_weak || !context.is_check && !policies::ALL.contains(&rule);
             let scope = context.severities.scope(rule, is_weak)?.min(Scope::Document);
             Some((problem.object.clone()?, Problem { scope, ..problem }))
         };
-        findings.into_iter().filter_map(judge).collect()
+        // A line in the parameters of a class is one warning, and not one for each of its Gateways.
+        let mut said = BTreeSet::new();
+        let mut is_new = |(_, problem): &(ObjectId, Problem)| {
+            let message = problem.message.split_once(": ").map_or(problem.message.as_str(), |(_, message)| message);
+            let key = (problem.rule, problem.place.clone(), message.to_owned(), problem.hint.clone());
+            problem.scope != Scope::Warning || said.insert(key)
+        };
+        findings.into_iter().filter_map(judge).filter(|found| is_new(found)).collect()
     }
 
     fn hold(&mut self, held: &ObjectId, problem: &Problem, packs: &Packs) {

@@ -4,6 +4,8 @@
 //! file of a pack. Three readings are Kubernetes': an object that names its properties has no others unless it says
 //! so, `x-kubernetes-int-or-string` takes both, and a Quantity has a form. Other keywords are ignored, not refused.
 
+pub(crate) mod kubernetes;
+
 use std::collections::BTreeMap;
 
 use regex::Regex;

@@ -9,7 +9,7 @@ pub mod gateway;
 mod ignored;
 pub(crate) mod known;
 pub mod listener_set;
-mod metadata;
+pub(crate) mod metadata;
 pub mod overlay;
 mod room;
 pub(crate) mod tables;
@@ -33,6 +33,7 @@ use crate::pack::Packs;
 use crate::problem::{Place, Problem};
 use crate::reading::{Flaw, Reading, Suspect};
 use crate::rules::known::Known;
+use crate::rules::policies::Policies;
 use crate::schema::{Schema, SchemaError};
 use crate::spec::overlay::OverlayFolders;
 use crate::tree::{Entry, IGNORE_FILE, Tree};
@@ -200,6 +201,8 @@ pub struct Specs {
     pub kinds: kinds::Table,
     /// The definitions by which documents are checked.
     pub definitions: Definitions,
+    /// The policies for what is rendered of them.
+    pub policies: Arc<Policies>,
     /// What rules know of documents that are not kept whole.
     pub(crate) known: Known,
 }
@@ -217,7 +220,9 @@ pub(crate) fn load(
     let target_namespace = target_namespace.map(str::to_owned);
     let (kinds, definitions) = (packs.kinds(), packs.definitions().clone());
     let known = packs.table().clone();
-    let mut specs = Specs { target_namespace, overlay_folders, kinds: known, definitions, ..Specs::default() };
+    let policies = Arc::new(packs.policies().clone());
+    let mut specs =
+        Specs { target_namespace, overlay_folders, kinds: known, definitions, policies, ..Specs::default() };
     let ignored = Ignored::of(tree, &mut specs);
     let entries: Vec<(&str, &Entry)> =
         tree.files().filter(|(path, entry)| specs.opens(path, entry, &ignored)).collect();

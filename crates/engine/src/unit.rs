@@ -6,7 +6,7 @@
 pub mod addresses;
 mod checks;
 mod collisions;
-mod duplicates;
+pub(crate) mod duplicates;
 pub mod generated;
 pub mod marked;
 pub mod pairs;
@@ -40,7 +40,7 @@ use crate::pack::{Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
 use crate::reading::Reading;
 use crate::resolve::{Resolution, Resolved, resolve};
-use crate::rules::pods::{self, Finding};
+use crate::rules::objects::{self, Finding};
 use crate::selector::{ClusterFacts, Fleet};
 use crate::spec::overlay::OverlayFolders;
 use crate::spec::{self, Document, Specs};
@@ -244,7 +244,7 @@ impl Source {
             }
         }
         unclaimed.extend(unclaimed::foreign(&specs, packs, &foreign));
-        rendering.add_unclaimed(unclaimed, (packs, &specs, &assignment), (options, &mut touched));
+        rendering.add_unclaimed(unclaimed, (packs, &specs, &assignment), (options, &mut touched, &mut findings));
         writer.finish(&mut rendering, packs);
         rendering.check_object_patches(&assignment, &touched);
         rendering.check_rules(&specs, (packs, options.is_check), findings);
@@ -316,7 +316,7 @@ impl Rendering {
             Way::PassedOn => drop(self.passed_on.insert(resolved.document.id.clone())),
             Way::SelfManaged => drop(self.self_managed.insert(resolved.document.id.clone())),
         }
-        findings.extend(pods::find(&made.objects, resolved, &subject.specs.kinds));
+        findings.extend(objects::find(&made.objects, resolved, &subject.specs.kinds));
         let deployer = Deployer::of(resolved.pack).filter(|_| made.way == Way::Rendered);
         let Made { mut objects, generated, .. } = made;
         if let Some(deletes) = deployer.as_ref().and_then(|it| it.deletes.as_ref()).filter(|_| !specs.is_empty()) {

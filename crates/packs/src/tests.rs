@@ -4,6 +4,7 @@ mod bugs;
 mod defaults;
 mod explain;
 mod nulls;
+mod objects;
 mod pods;
 mod presets;
 

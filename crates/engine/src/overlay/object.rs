@@ -4,6 +4,7 @@
 //! document inside of a `ConfigMap` is patched.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -14,10 +15,10 @@ use crate::kinds;
 use crate::kinds::row::Row;
 use crate::marks::OWN_PREFIX;
 use crate::object::{Object, ObjectId};
-use crate::problem::Problem;
+use crate::problem::{Place, Problem};
 use crate::spec::overlay::ObjectTarget;
 use crate::text::{count, listed};
-use crate::yaml;
+use crate::yaml::{self, Node};
 
 /// The fields of `metadata` that a patch may change.
 const OPEN_METADATA: [&str; 2] = ["labels", "annotations"];
@@ -101,6 +102,29 @@ fn matches(target: &ObjectTarget, id: &ObjectId) -> bool {
 /// Returns the name of the object that is meant, if it is not all of the kind.
 fn named(target: &ObjectTarget) -> Option<&str> {
     target.name.as_deref().filter(|name| *name != ALL)
+}
+
+/// Returns where the last operation of a JSON patch that sets a part of an object writes it, if one does.
+pub(crate) fn written(overlays: &[&Overlay], id: &ObjectId, path: &[String]) -> Option<Place> {
+    let mut changes = of_object(overlays, id).filter(|change| change.sets(path));
+    changes.next().map(|change| change.place(path))
+}
+
+/// Returns the patches of an object that look like a part of it, that which has the last word first.
+pub(crate) fn texts<'a>(
+    overlays: &'a [&'a Overlay],
+    id: &'a ObjectId,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
+    of_object(overlays, id).filter_map(|change| Some((&change.overlay.document.file, change.node()?)))
+}
+
+/// Returns the patches of an object itself, the last one first.
+fn of_object<'a>(overlays: &'a [&'a Overlay], id: &'a ObjectId) -> impl Iterator<Item = OverlayPatch<'a>> {
+    let changes = overlays
+        .iter()
+        .rev()
+        .flat_map(|overlay| OverlayPatch::of_objects(overlay).collect::<Vec<_>>().into_iter().rev());
+    changes.filter(|change| target(change).data_key.is_none() && matches(&target(change).target, id))
 }
 
 fn changed(object: &Object, change: &OverlayPatch<'_>, row: &Row) -> Result<Object, Box<Problem>> {

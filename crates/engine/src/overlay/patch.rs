@@ -9,6 +9,7 @@ use crate::kinds::row::Row;
 use crate::object::{Gvk, ObjectId};
 use crate::patch::{PatchError, PatchType, patch_by_row};
 use crate::problem::{Place, Problem};
+use crate::yaml::Node;
 
 /// One patch of an overlay.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +91,18 @@ impl<'a> OverlayPatch<'a> {
             PatchType::Merge | PatchType::Strategic => path.to_vec(),
         };
         self.place_in_patch(&below)
+    }
+
+    /// Tells whether it is a list of operations of which one sets what stands at a path, or something around it.
+    pub(super) fn sets(&self, path: &[String]) -> bool {
+        self.kind == PatchType::Json && self.operation(path).get(1).is_some_and(|field| field == "value")
+    }
+
+    /// Returns the patch as it was written, if it is no list of operations.
+    pub(super) fn node(&self) -> Option<&'a Node> {
+        let index = self.index.to_string();
+        let node = self.overlay.document.root.at(["spec", self.list, &index, "patch"]);
+        node.filter(|_| self.kind != PatchType::Json)
     }
 
     fn place_in_patch(&self, path: &[String]) -> Place {

@@ -57,8 +57,7 @@ pub(crate) fn apply(
     subject: &Subject<'_>,
     objects: Vec<Object>,
 ) -> Result<Overlaid, Vec<Problem>> {
-    let says = |layer| overlays.iter().any(|overlay| Said::by(layer, overlay).is_some());
-    if !subject.layers.iter().any(says) {
+    if !says(overlays, subject.layers) {
         return Ok(Overlaid { objects, warnings: Vec::new() });
     }
     let mut work = Work { subject, result: Overlaid { objects, warnings: Vec::new() }, problems: Vec::new() };
@@ -81,6 +80,11 @@ pub(crate) fn apply(
         work.create(&said, workloads.last().and_then(|workload| workload.as_ref()));
     }
     if work.problems.is_empty() { Ok(work.result) } else { Err(work.problems) }
+}
+
+/// Tells whether any layer says something about an object itself.
+pub(crate) fn says(overlays: &[OverlayParameter], layers: &[Layer<'_>]) -> bool {
+    layers.iter().any(|layer| overlays.iter().any(|overlay| Said::by(layer, overlay).is_some()))
 }
 
 /// The statement of one layer in one overlay.

@@ -8,6 +8,7 @@ use crate::enforce::Rule;
 use crate::kinds;
 use crate::kinds::name::KindName;
 use crate::rules::Severities;
+use crate::rules::policies::Policies;
 use crate::spec::{GATEWAY_API, Kinds, base_kinds};
 
 /// Puts what packs say of kinds into one table.
@@ -36,6 +37,7 @@ pub struct Packs {
     table: kinds::Table,
     definitions: Definitions,
     severities: Severities,
+    policies: Policies,
 }
 
 impl fmt::Debug for Packs {
@@ -60,13 +62,31 @@ impl Packs {
             pack.read_rules(&kinds)?;
             pack.overrides.iter_mut().try_for_each(|other| other.pack.read_rules(&kinds))?;
         }
-        Ok(Self { all, kinds, table, definitions: Definitions::default(), severities: Severities::default() })
+        Ok(Self {
+            all,
+            kinds,
+            table,
+            definitions: Definitions::default(),
+            severities: Severities::default(),
+            policies: Policies::default(),
+        })
     }
 
     /// Adds the definitions by which documents are checked as an API server would.
     #[must_use]
     pub fn with_definitions(self, definitions: Definitions) -> Self {
         Self { definitions, ..self }
+    }
+
+    /// Puts the policies of a config file in force.
+    #[must_use]
+    pub fn with_policies(self, policies: Policies) -> Self {
+        Self { policies, ..self }
+    }
+
+    /// Returns the policies that are in force.
+    pub fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     /// Gives rules the severities of a config file.

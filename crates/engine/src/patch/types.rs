@@ -64,11 +64,6 @@ impl Type {
 }
 
 impl Struct {
-    /// Returns the names of the fields.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.fields.iter().map(|field| field.name)
-    }
-
     fn field(&self, name: &str) -> Option<&Field> {
         let exact = self.fields.iter().find(|field| field.name == name);
         exact.or_else(|| self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)))

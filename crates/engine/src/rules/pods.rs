@@ -4,31 +4,22 @@
 //! workload comes there (`ValidatePodTemplateSpec`), or takes it, and no pod gets ready.
 
 mod containers;
+mod images;
 mod references;
+mod security;
 mod shape;
-mod source;
 mod values;
 
 use serde_json::Value;
 
 use super::Id;
+use super::objects::Finding;
+use super::policies::{self, Policies};
+use super::texts::Texts;
 use crate::kinds;
-use crate::object::{Object, ObjectId};
+use crate::object::Object;
 use crate::problem::{Problem, Scope};
 use crate::relations;
-use crate::resolve::Resolved;
-use source::Texts;
-
-/// A finding about the pods of a unit, before it is known what a config file says of its rule.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Finding {
-    pub(super) rule: Id,
-    /// Whether it is a warning, whatever its rule is.
-    pub(super) is_weak: bool,
-    /// The object that has to be there for it to be none.
-    pub(super) wants: Option<ObjectId>,
-    pub(super) problem: Problem,
-}
 
 /// The template of a pod, and all that was found in it.
 struct Pod<'a> {
@@ -40,19 +31,26 @@ struct Pod<'a> {
 }
 
 /// The groups of workloads whose templates an API server judges.
-const OWN_GROUPS: [&str; 3] = ["", "apps", "batch"];
+pub(super) const OWN_GROUPS: [&str; 3] = ["", "apps", "batch"];
 
-/// Returns what is wrong with the pods of the objects of a spec.
-pub(crate) fn find(objects: &[Object], resolved: &Resolved<'_>, kinds: &kinds::Table) -> Vec<Finding> {
-    let texts = Texts::of(resolved);
+/// Returns what is wrong with the pods of objects that were made of some texts.
+pub(super) fn find(
+    objects: &[Object],
+    texts: &Texts<'_>,
+    (kinds, policies): (&kinds::Table, &Policies),
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for owner in objects {
         for template in relations::templates(owner.body(), kinds) {
-            let mut pod = Pod { owner, spec: &template["spec"], texts: &texts, findings: Vec::new() };
+            let mut pod = Pod { owner, spec: &template["spec"], texts, findings: Vec::new() };
             containers::check(&mut pod);
             shape::check(&mut pod);
             values::check(&mut pod);
             references::check(&mut pod);
+            images::check(&mut pod, &policies.images);
+            if let Some(level) = policies.pod_security {
+                security::check(&mut pod, level);
+            }
             // Pods of one workload may be made of one template.
             let new = pod.findings.into_iter().filter(|it| !findings.iter().any(|other| is_same(it, other)));
             let new: Vec<Finding> = new.collect();
@@ -77,9 +75,17 @@ impl<'a> Pod<'a> {
         self.findings.push(Finding { rule, is_weak, wants: None, problem });
     }
 
+    /// Adds what no operator and no API server makes good.
+    fn add_firm(&mut self, rule: Id, path: &[&str], said: (String, String)) {
+        let problem = self.problem((rule, path), said);
+        self.findings.push(Finding { rule, is_weak: false, wants: None, problem });
+    }
+
     fn problem(&self, (rule, path): (Id, &[&str]), (message, hint): (String, String)) -> Problem {
         let place = self.texts.place(path);
-        let message = format!("{}: {message}", self.owner.id());
+        // A document that goes to the cluster by itself is named anyway.
+        let is_own = self.texts.id == self.owner.id();
+        let message = if is_own { message } else { format!("{}: {message}", self.owner.id()) };
         let problem = Problem { scope: Scope::Document, ..Problem::document(place, message) };
         problem.about(self.texts.id.clone()).hint(hint).by(rule)
     }

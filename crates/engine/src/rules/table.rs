@@ -38,6 +38,10 @@ pub(super) const PORT_OF_TWO_CONTAINERS: Id = Id(31);
 pub(super) const POD_VALUE: Id = Id(32);
 pub(super) const REFERENCE_NOT_FOUND: Id = Id(33);
 pub(super) const PARALLELISM_AND_DEVICES: Id = Id(34);
+pub(super) const OBJECT_FIELD: Id = Id(35);
+pub(super) const OBJECT_VALUE: Id = Id(36);
+pub(super) const POD_SECURITY: Id = Id(37);
+pub(super) const IMAGE_POLICY: Id = Id(38);
 
 const fn rule(
     (id, name): (Id, &'static str),
@@ -58,7 +62,7 @@ const CONFLICT: (&str, &str) = ("Conflicted=True", "ProtocolConflict");
 const NO_CONDITION: (&str, &str) = ("", "");
 
 /// All rules, in the order of their ids.
-pub static ALL: [Rule; 34] = [
+pub static ALL: [Rule; 38] = [
     rule(
         (CLASS_NOT_FOUND, "class-not-found"),
         Error,
@@ -257,6 +261,30 @@ pub static ALL: [Rule; 34] = [
         Warning,
         NO_CONDITION,
         "A server of models is to spread a layer over more devices than its container may use.",
+    ),
+    rule(
+        (OBJECT_FIELD, "object-field"),
+        Error,
+        NO_CONDITION,
+        "An object of Kubernetes' own kinds has a field that its kind does not have, or a value of another type.",
+    ),
+    rule(
+        (OBJECT_VALUE, "object-value"),
+        Error,
+        NO_CONDITION,
+        "An object has a name, a label or values that no API server takes, alone or together.",
+    ),
+    rule(
+        (POD_SECURITY, "pod-security"),
+        Error,
+        NO_CONDITION,
+        "A pod does not keep to the level of the Pod Security Standards that the config file asks for.",
+    ),
+    rule(
+        (IMAGE_POLICY, "image-policy"),
+        Error,
+        NO_CONDITION,
+        "A container has an image from another registry than the config file allows, or one without a digest.",
     ),
 ];
 

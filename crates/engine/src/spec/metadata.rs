@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::overlay;
-use crate::check::Mistake;
+use crate::check::{InValue, Mistake};
 use crate::yaml::{Content, Field, Node};
 
 /// A part of a name between two dots; a namespace is one.
@@ -31,27 +31,49 @@ pub(super) fn check(group: &str, root: &Node) -> Vec<Mistake> {
     if group == overlay::GROUP {
         return Vec::new();
     }
+    in_value(root).into_iter().map(|(_, mistake)| mistake).collect()
+}
+
+/// The words by which a mistake begins that is about the key of a label or annotation.
+pub(crate) const KEY_OF: &str = "the key of";
+
+/// Returns the same of anything that has metadata, each mistake with its path.
+pub(crate) fn in_value(root: &Node) -> Vec<InValue> {
+    let mut found = names(root);
+    let maps = [("labels", label as Judge), ("annotations", annotation)];
+    for (map, judge) in maps {
+        let path = |key: &str| ["metadata", map, key].map(str::to_owned).to_vec();
+        let fields = root.at(["metadata", map]).into_iter().flat_map(Node::fields);
+        found.extend(fields.filter_map(|(key, field)| Some((path(key), judge(key, field)?))));
+    }
+    if let Some(node) = root.at(["metadata", "annotations"]) {
+        let bytes: usize = node.fields().map(|(key, field)| key.len() + field.node.as_str().map_or(0, str::len)).sum();
+        if bytes > MAX_ANNOTATIONS {
+            let message = "metadata.annotations have more than 256 KiB together".to_owned();
+            found.push((["metadata", "annotations"].map(str::to_owned).to_vec(), mistake(node, message, None)));
+        }
+    }
+    found
+}
+
+/// Says what is wrong with a label or an annotation.
+type Judge = fn(&str, &Field) -> Option<Mistake>;
+
+fn names(root: &Node) -> Vec<InValue> {
     let mut found = Vec::new();
+    let path = |field: &str| ["metadata", field].map(str::to_owned).to_vec();
     let text = |field: &str| root.at(["metadata", field]).and_then(|node| Some((node, node.as_str()?)));
     if let Some((node, name)) = text("name").filter(|(_, name)| !is(&NAME, name, 253)) {
         let rule = "must be up to 253 lower-case letters, digits, dashes and dots, each part beginning and ending with a letter or digit";
-        found.push(mistake(node, format!("metadata.name is {name:?}, but {rule}"), likely(name)));
+        found.push((path("name"), mistake(node, format!("metadata.name is {name:?}, but {rule}"), likely(name))));
     }
     if let Some((node, name)) = text("namespace").filter(|(_, name)| !name.is_empty() && !is(&NAMESPACE, name, 63)) {
         let rule =
             "must be up to 63 lower-case letters, digits and dashes, beginning and ending with a letter or digit";
-        found.push(mistake(node, format!("metadata.namespace is {name:?}, but {rule}"), likely(name)));
-    }
-    let labels = root.at(["metadata", "labels"]);
-    let annotations = root.at(["metadata", "annotations"]);
-    found.extend(labels.into_iter().flat_map(Node::fields).filter_map(|(key, field)| label(key, field)));
-    found.extend(annotations.into_iter().flat_map(Node::fields).filter_map(|(key, field)| annotation(key, field)));
-    if let Some(node) = annotations {
-        let bytes: usize = node.fields().map(|(key, field)| key.len() + field.node.as_str().map_or(0, str::len)).sum();
-        let is_large = bytes > MAX_ANNOTATIONS;
-        found.extend(
-            is_large.then(|| mistake(node, "metadata.annotations have more than 256 KiB together".to_owned(), None)),
-        );
+        found.push((
+            path("namespace"),
+            mistake(node, format!("metadata.namespace is {name:?}, but {rule}"), likely(name)),
+        ));
     }
     found
 }
@@ -107,7 +129,7 @@ fn wrong_key(what: &str, key: &str, field: &Field) -> Option<Mistake> {
     let is_key = is(&KEY, name, 63) && prefix.is_none_or(|prefix| is(&NAME, prefix, 253));
     let rule =
         "must be up to 63 letters, digits, dashes, underscores and dots, perhaps with a domain and a slash before them";
-    let message = format!("the key of {what} {key:?} {rule}");
+    let message = format!("{KEY_OF} {what} {key:?} {rule}");
     (!is_key).then_some(Mistake { position: field.key, message, hint: None, fix: None })
 }
 

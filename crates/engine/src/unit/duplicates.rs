@@ -24,7 +24,7 @@ const CONTAINER_PORT: [Key; 2] = [("containerPort", None), ("protocol", Some("TC
 const NAME: [Key; 1] = [("name", None)];
 
 /// Returns what is in objects twice, each in words.
-pub(super) fn find(objects: &[Object], kinds: &kinds::Table) -> Vec<String> {
+pub(crate) fn find(objects: &[Object], kinds: &kinds::Table) -> Vec<String> {
     let of_object = |object: &Object| {
         let said = |found: String| format!("{} has {found}", object.id());
         in_object(object, kinds).into_iter().map(said).collect::<Vec<_>>()

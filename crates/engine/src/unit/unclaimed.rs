@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::written::written;
-use super::{Options, Rendering, Unit, finish};
+use super::{Asked, Options, Rendering, Unit, finish};
 use crate::object::{Gvk, ObjectId};
 use crate::overlay::object::Touched;
 use crate::overlay::{self, Assignment, Overlay};
 use crate::pack::Packs;
 use crate::problem::{Problem, Scope};
 use crate::resolve::parent;
+use crate::rules::objects::{self, Finding};
 use crate::spec::gateway::GatewayClass;
 use crate::spec::listener_set::ListenerSet;
 use crate::spec::{Document, GATEWAY_API, Specs};
@@ -36,7 +37,7 @@ impl Rendering {
         &mut self,
         documents: Vec<&Document>,
         (packs, specs, overlays): (&Packs, &Specs, &Assignment),
-        (options, touched): (&Options, &mut Touched),
+        (options, touched, findings): Asked<'_>,
     ) {
         for document in documents {
             let is_known = packs.kinds().contains_key(&(document.id.group.clone(), document.id.kind.clone()));
@@ -49,6 +50,7 @@ impl Rendering {
                 self.unclaimed.push((document.id.clone(), document.place()));
                 let refused = specs.refused.get(&document.id).into_iter().flatten().cloned();
                 self.problems.extend(refused.map(|problem| Problem { scope: Scope::Warning, ..problem }));
+                findings.extend(unapplied(document, (specs, options)));
                 continue;
             }
             if specs.broken.contains_key(&id) {
@@ -57,7 +59,12 @@ impl Rendering {
             }
             let began = Unit { id: id.clone(), home, ..Unit::of(document) };
             match filled(began, document, overlays, (specs, options, &mut *touched)) {
-                Ok(unit) => self.units.push(unit),
+                Ok(unit) => {
+                    let texts = (document, &overlays.of(&unit.id)[..]);
+                    let of_object = |object| objects::find_in_document(object, texts, (&specs.kinds, &specs.policies));
+                    findings.extend(unit.objects.iter().flat_map(of_object));
+                    self.units.push(unit);
+                }
                 Err(problems) => {
                     let place = problems.first().map_or_else(|| document.place(), |problem| problem.place.clone());
                     self.flawed.insert(id.clone(), place);
@@ -90,6 +97,13 @@ impl Rendering {
         scoped.refuse_collisions();
         Some(scoped)
     }
+}
+
+/// Returns what is wrong with a document that nobody applies, which is said to whoever checks it, and holds nothing.
+fn unapplied(document: &Document, (specs, options): (&Specs, &Options)) -> Vec<Finding> {
+    let Some(object) = options.is_check.then(|| written(document).ok()).flatten() else { return Vec::new() };
+    let findings = objects::find_in_document(&object, (document, &[]), (&specs.kinds, &specs.policies));
+    findings.into_iter().map(Finding::weak).collect()
 }
 
 /// Fills the unit of a document with what is applied: the document as it is, but for what overlays change.

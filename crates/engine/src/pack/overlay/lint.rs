@@ -1,4 +1,4 @@
-//! Overlays that do less than they seem to.
+//! Overlays that do less than they seem to. Fields that the object does not have are told by a rule about it.
 
 use serde_json::Value;
 
@@ -6,8 +6,7 @@ use super::Said;
 use crate::diff::{Path, Segment, plain};
 use crate::object::Object;
 use crate::patch::ambiguity::Ambiguity;
-use crate::patch::unknown::UnknownField;
-use crate::patch::{ambiguous, unknown_fields};
+use crate::patch::ambiguous;
 use crate::problem::Problem;
 use crate::yaml::Node;
 
@@ -17,29 +16,18 @@ const HINT: &str = "write the whole list, with {$patch: replace} as one of its i
 ///
 /// It names no Gateway, so that one line in the parameters of a class is one warning and not a thousand.
 pub(super) fn lint(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
-    let mut warnings = unknown(said, object, change);
-    warnings.extend(shared_keys(said, object, change));
-    warnings
-}
-
-/// Fields that the type does not have, unless it is of a later Kubernetes than ours.
-fn unknown(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
-    let warning = |field: UnknownField| {
-        let message = format!("{}: {} is no field of {} that we know", said.overlay.path, Path(&field.path), field.of);
-        Problem::warning(said.place_of(&field.path), message).meant(field.near)
-    };
-    unknown_fields(change, &object.gvk()).into_iter().map(warning).collect()
-}
-
-/// Items that are not the only ones of their key.
-fn shared_keys(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem> {
     let gvk = object.gvk();
     let twice = ambiguous(change, &gvk).into_iter().filter_map(|ambiguity| {
         let second = list(said.node, &ambiguity.path)?.items().get(*ambiguity.items.get(1)?)?;
         let message = format!("{}, so they merge into one", shared(&ambiguity, ""));
         Some(warning(said, second, &message))
     });
-    let of_object = ambiguous(object.body(), &gvk).into_iter().flat_map(|ambiguity| {
+    twice.chain(of_object(said, object)).collect()
+}
+
+/// Items of the object that are not the only ones of their key.
+fn of_object(said: &Said<'_>, object: &Object) -> Vec<Problem> {
+    let of_object = ambiguous(object.body(), &object.gvk()).into_iter().flat_map(|ambiguity| {
         let items = list(said.node, &ambiguity.path).into_iter().flat_map(|list| {
             let value = plain(&ambiguity.value);
             items(list, ambiguity.key, &value).collect::<Vec<_>>()
@@ -53,7 +41,7 @@ fn shared_keys(said: &Said<'_>, object: &Object, change: &Value) -> Vec<Problem>
         };
         items.map(warning).collect::<Vec<_>>()
     });
-    twice.chain(of_object).collect()
+    of_object.collect()
 }
 
 fn shared(ambiguity: &Ambiguity, of: &str) -> String {

@@ -225,14 +225,3 @@ fn items_that_share_a_key_are_noticed() {
     noticed("service: {spec: {ports: [{$patch: replace}, {port: 1}, {port: 1}, {port: 443}]}}", &[]);
     noticed("service: {spec: {ports: [{port: 80, name: http}]}}", &[]);
 }
-
-#[test]
-fn fields_that_do_not_exist_are_noticed() {
-    noticed(
-        "deployment:\n  spec:\n    replica: 2\n    template: {spec: {nodeSelector: {a: b}, containers: [{name: proxy, comand: [x]}]}}\n",
-        &[
-            "p.yaml:3: deployment: spec.replica is no field of apps/v1.DeploymentSpec that we know",
-            "p.yaml:4: deployment: spec.template.spec.containers[0].comand is no field of v1.Container that we know",
-        ],
-    );
-}

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Finding, Pod, items};
+use super::{Pod, items};
 use crate::object::ObjectId;
 use crate::problem::Place;
+use crate::rules::objects::Finding;
 use crate::rules::table::REFERENCE_NOT_FOUND;
 
 /// A reference: the kind, the fields by which it is written, and what they are.

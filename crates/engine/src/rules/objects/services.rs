@@ -1,0 +1,149 @@
+//! Services: fields that only go together with a type, and ports.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Sheet;
+use super::values::{NAME, is_label};
+use crate::check::suggest;
+use crate::text::did_you_mean;
+
+const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+const CLUSTER_IP: &str = TYPES[0];
+const EXTERNAL_NAME: &str = TYPES[1];
+const LOAD_BALANCER: &str = TYPES[2];
+const NODE_PORT: &str = TYPES[3];
+
+/// Fields that take one of a few words.
+const WORDS: [(&str, &[&str]); 5] = [
+    ("type", &TYPES),
+    ("sessionAffinity", &["ClientIP", "None"]),
+    ("externalTrafficPolicy", &["Cluster", "Local"]),
+    ("internalTrafficPolicy", &["Cluster", "Local"]),
+    ("ipFamilyPolicy", &["PreferDualStack", "RequireDualStack", "SingleStack"]),
+];
+
+/// Fields that only a Service of type `LoadBalancer` has.
+const OF_LOAD_BALANCERS: [&str; 3] = ["allocateLoadBalancerNodePorts", "loadBalancerClass", "loadBalancerSourceRanges"];
+
+const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
+const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+const MOST_PORT: i64 = 65_535;
+
+pub(super) fn check(sheet: &mut Sheet<'_>, spec: &Value) {
+    for (field, allowed) in WORDS {
+        word(sheet, &["spec", field], &spec[field], allowed);
+    }
+    let ty = spec["type"].as_str().filter(|ty| !ty.is_empty()).unwrap_or(CLUSTER_IP);
+    if !TYPES.contains(&ty) {
+        return;
+    }
+    types(sheet, spec, ty);
+    families(sheet, spec, ty);
+    ports(sheet, spec, ty);
+}
+
+/// Says that a field has none of the words that it takes.
+pub(super) fn word(sheet: &mut Sheet<'_>, path: &[&str], value: &Value, allowed: &[&str]) {
+    let Some(text) = value.as_str().filter(|text| !text.is_empty() && !allowed.contains(text)) else { return };
+    let words = allowed.join(" or ");
+    let hint = did_you_mean(suggest(text, allowed.iter().copied())).unwrap_or_else(|| format!("write {words}"));
+    sheet.say(path, (format!("{} is {text:?}, but must be {words}", path.join(".")), &hint));
+}
+
+/// Fields that a Service of a type must have or must not have.
+fn types(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
+    let is_reached = [LOAD_BALANCER, NODE_PORT].contains(&ty) || ty == CLUSTER_IP && is_set(&spec["externalIPs"]);
+    let mut forbid = |field: &str, is_allowed: bool, hint: &str| {
+        if is_set(&spec[field]) && !is_allowed {
+            let message = format!("spec.{field} does not go together with the type {ty}");
+            sheet.say(&["spec", field], (message, hint));
+        }
+    };
+    for field in OF_LOAD_BALANCERS {
+        forbid(field, ty == LOAD_BALANCER, "leave it out, or write type: LoadBalancer");
+    }
+    forbid("externalTrafficPolicy", is_reached, "leave it out: such a Service is not reached from outside");
+    let is_local = ty == LOAD_BALANCER && spec["externalTrafficPolicy"] == "Local";
+    forbid("healthCheckNodePort", is_local, "it needs type: LoadBalancer and externalTrafficPolicy: Local");
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        forbid(field, ty != EXTERNAL_NAME, "leave it out: an external name has no address of the cluster");
+    }
+    let is_headless = spec["clusterIP"] == "None";
+    forbid("clusterIP", !is_headless || ty == CLUSTER_IP, "leave it out: only the type ClusterIP can be headless");
+    let name = spec["externalName"].as_str().unwrap_or_default();
+    if ty == EXTERNAL_NAME && !NAME.is_match(name.strip_suffix('.').unwrap_or(name)) {
+        let message = format!("the type ExternalName needs spec.externalName, which is {name:?}");
+        sheet.say(&["spec", "externalName"], (message, "write the DNS name, in lower case"));
+    }
+}
+
+/// Tells whether a field says something. Numbers that are 0 and empty lists count as not set.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Number(number) => number.as_i64() != Some(0),
+        Value::Array(items) => !items.is_empty(),
+        Value::Bool(_) | Value::Object(_) => true,
+    }
+}
+
+fn families(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
+    let families: Vec<&str> = spec["ipFamilies"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let path = ["spec", "ipFamilies"];
+    let distinct: BTreeSet<&str> = families.iter().copied().collect();
+    if families.iter().any(|family| !FAMILIES.contains(family)) || distinct.len() < families.len() {
+        let message =
+            format!("spec.ipFamilies are {}, but must be IPv4 and IPv6, each once at most", families.join(" and "));
+        sheet.say(&path, (message, "write [IPv4], [IPv6] or both"));
+    } else if families.len() > 1 && spec["ipFamilyPolicy"] == "SingleStack" {
+        let message = "spec.ipFamilies has two families, and spec.ipFamilyPolicy is SingleStack".to_owned();
+        sheet.say(&path, (message, "write ipFamilyPolicy: PreferDualStack, or keep one family"));
+    }
+    let first = &spec["clusterIPs"][0];
+    if ty != EXTERNAL_NAME && !first.is_null() && *first != spec["clusterIP"] {
+        let message = "the first of spec.clusterIPs is not spec.clusterIP".to_owned();
+        sheet.say(&["spec", "clusterIPs"], (message, "leave clusterIPs out; the server fills it in"));
+    }
+}
+
+fn ports(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
+    let ports: Vec<&Value> = spec["ports"].as_array().into_iter().flatten().collect();
+    let needs_none = ty == EXTERNAL_NAME || spec["clusterIP"] == "None";
+    if ports.is_empty() && !needs_none {
+        sheet.say(&["spec"], ("spec.ports has no port".to_owned(), "write one, or clusterIP: None"));
+    }
+    let has_several = ports.len() > 1;
+    for (index, port) in ports.into_iter().enumerate() {
+        let at = index.to_string();
+        let path = |field: &'static str| ["spec", "ports", &at, field].map(str::to_owned);
+        let mut say = |field, (message, hint): (String, &str)| {
+            let path = path(field);
+            sheet.say(&path.each_ref().map(String::as_str), (format!("spec.ports[{index}] {message}"), hint));
+        };
+        number(&mut say, ("port", &port["port"]), 1);
+        number(&mut say, ("targetPort", &port["targetPort"]), 1);
+        number(&mut say, ("nodePort", &port["nodePort"]), 0);
+        let name = port["name"].as_str().unwrap_or_default();
+        if name.is_empty() && has_several {
+            say("name", ("has no name, and there are several".to_owned(), "give each port a name"));
+        } else if !name.is_empty() && !is_label(name) {
+            let hint = "write up to 63 lower-case letters, digits and dashes";
+            say("name", (format!("has the name {name:?}, which is no DNS label"), hint));
+        }
+        if is_set(&port["nodePort"]) && ty == CLUSTER_IP {
+            let message = "has a nodePort, which does not go together with the type ClusterIP".to_owned();
+            say("nodePort", (message, "leave it out, or write type: NodePort"));
+        }
+        let path = path("protocol");
+        word(sheet, &path.each_ref().map(String::as_str), &port["protocol"], &PROTOCOLS);
+    }
+}
+
+fn number(say: &mut impl FnMut(&'static str, (String, &str)), (field, value): (&'static str, &Value), least: i64) {
+    if value.as_i64().is_some_and(|number| !(least..=MOST_PORT).contains(&number)) {
+        say(field, (format!("has the {field} {value}, which is no port"), "write a number from 1 to 65535"));
+    }
+}
