@@ -1,6 +1,6 @@
 //! Secrets in documents that can be read, with their positions.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) struct Walk {
     /// The secrets as they read.
     pub secrets: Vec<String>,
     /// The names of fields so far, and whether they are nearly those of secrets: most of them come again and again.
-    names: HashMap<String, bool>,
+    names: BTreeMap<String, bool>,
 }
 
 /// The reasons for which the parts of a value may be secret.
