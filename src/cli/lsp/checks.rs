@@ -29,7 +29,7 @@ pub(super) fn run(job: &Job, encoding: Encoding) -> Found {
     if let Some(subject) = &job.of {
         found.insert(subject.key.clone(), Vec::new());
     }
-    let lines = job.of.as_ref().map_or_else(|| vec![0..u32::MAX], Subject::lines);
+    let lines = job.of.as_ref().and_then(Subject::lines);
     for finding in &findings {
         let file = &*finding.problem.place.file;
         let key = match &job.of {
@@ -37,7 +37,8 @@ pub(super) fn run(job: &Job, encoding: Encoding) -> Found {
             Some(subject) => subject.key.as_str(),
             None => file,
         };
-        if !lines.iter().any(|lines| lines.contains(&finding.problem.place.line.saturating_sub(1))) {
+        let line = finding.problem.place.line.saturating_sub(1);
+        if lines.as_ref().is_some_and(|lines| !lines.iter().any(|lines| lines.contains(&line))) {
             continue;
         }
         let text = job.tree.text(file).unwrap_or_default();

@@ -89,7 +89,9 @@ impl Index {
             documents.push(id);
             above += height(part);
         }
-        gone.into_iter().for_each(|id| self.forget(id));
+        for id in gone {
+            self.forget(id);
+        }
         self.files.insert(path, File { text: text.into(), documents });
     }
 
@@ -118,7 +120,9 @@ impl Index {
     /// Forgets a file.
     pub(super) fn remove(&mut self, path: &str) {
         let file = self.files.remove(path).unwrap_or_default();
-        file.documents.into_iter().for_each(|id| self.forget(id));
+        for id in file.documents {
+            self.forget(id);
+        }
     }
 
     fn forget(&mut self, id: Id) {
@@ -131,8 +135,12 @@ impl Index {
                 }
             }
         };
-        document.names().iter().for_each(|name| forget(&mut self.named, name));
-        document.mentions.iter().for_each(|text| forget(&mut self.mentioned, text));
+        for name in document.names() {
+            forget(&mut self.named, &name);
+        }
+        for text in &document.mentions {
+            forget(&mut self.mentioned, text);
+        }
         self.for_all.remove(&id);
     }
 

@@ -82,12 +82,11 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Returns the lines whose findings count, from 0.
-    pub(super) fn lines(&self) -> Vec<Range<u32>> {
-        let Some(parts) = &self.parts else { return vec![0..u32::MAX] };
+    /// Returns the lines whose findings count, from 0. `None` if all do.
+    pub(super) fn lines(&self) -> Option<Vec<Range<u32>>> {
         let tops = tops(&split(&self.text));
         let lines = |part: &usize| Some(*tops.get(*part)?..*tops.get(part + 1)?);
-        parts.iter().filter_map(lines).collect()
+        Some(self.parts.as_ref()?.iter().filter_map(lines).collect())
     }
 }
 
