@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::kinds;
 use crate::kinds::row::{Makes, Reference, Row, Selects};
 use crate::object::{ObjectId, at, group_kind, metadata};
+use crate::references::of_pod;
 
 /// An object among others, by its number, with what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,8 +69,11 @@ pub fn pod_labels(body: &Value) -> Option<&serde_json::Map<String, Value>> {
     labels.filter(|labels| labels.values().all(Value::is_string))
 }
 
-/// Returns the pod templates of a workload.
+/// Returns the pod templates of a workload. A Pod is its own.
 pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
+    if group_kind(body) == ("", "Pod") {
+        return vec![body];
+    }
     let all = row(body, kinds).templates.iter().flat_map(|path| at(body, path));
     all.filter(|template| template["spec"]["containers"].is_array()).collect()
 }
@@ -137,17 +141,9 @@ fn is_of_group(reference: &Value, to: &Value) -> bool {
     said.or_else(versioned).is_none_or(|group| group == group_kind(to).0)
 }
 
-/// Tells whether pods use an object: as their account, or as files.
+/// Tells whether pods use an object of their namespace.
 fn mounts(template: &Value, kind: &str, name: &str) -> bool {
-    let spec = &template["spec"];
-    let volumes = || spec["volumes"].as_array().into_iter().flatten();
-    match kind {
-        "ServiceAccount" => spec["serviceAccountName"] == name,
-        "ConfigMap" => volumes().any(|volume| volume["configMap"]["name"] == name),
-        "Secret" => volumes().any(|volume| volume["secret"]["secretName"] == name),
-        "PersistentVolumeClaim" => volumes().any(|volume| volume["persistentVolumeClaim"]["claimName"] == name),
-        _ => false,
-    }
+    of_pod(&template["spec"]).iter().any(|reference| reference.kind == kind && reference.name == name)
 }
 
 /// Tells whether the pods of a workload are those that a Service or a pool selects.

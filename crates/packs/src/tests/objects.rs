@@ -2,7 +2,7 @@
 
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::Scope;
-use gatewright_engine::rules::policies::{PodSecurity, Policies};
+use gatewright_engine::rules::policies::{ImagePolicy, PodSecurity, Policies};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, render};
 use serde_json::Value;
@@ -216,4 +216,24 @@ fn proxies_of_kgateway_keep_to_restricted_with_a_seccomp_profile() {
         found.len() == 1 && found[0].starts_with("p.yaml:5: ") && found[0].contains("hostNetwork is true"),
         "{found:#?}"
     );
+}
+
+#[test]
+fn images_are_from_the_registries_of_the_policy_and_have_a_digest() {
+    let images = ImagePolicy { registries: vec!["cr.kgateway.dev".to_owned()], digests: false };
+    let said = |parameters: &str, images: &ImagePolicy| {
+        let packs = packs().with_policies(Policies { images: images.clone(), ..Policies::default() });
+        let parameters = format!("{PARAMETERS}{parameters}");
+        let tree = Tree::from_iter([("g.yaml", GATEWAY), ("p.yaml", &parameters)]);
+        let problems = render(&tree, &packs, &Options::default()).problems;
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(said("  kube: {}\n", &images), [""; 0]);
+    let overlay = |spec: &str| format!("  kube: {{deploymentOverlay: {{spec: {{template: {{spec: {{{spec}}}}}}}}}}}\n");
+    let found = said(&overlay("initContainers: [{name: a, image: 'a.example/b:1'}]"), &images);
+    assert!(found.len() == 1 && found[0].contains("the image \"a.example/b:1\" of the container \"a\""), "{found:#?}");
+    let found = said(&overlay("volumes: [{name: v, image: {reference: 'a.example/v:1'}}]"), &images);
+    assert!(found.len() == 1 && found[0].contains("the image \"a.example/v:1\" of the volume \"v\""), "{found:#?}");
+    let found = said("  kube: {}\n", &ImagePolicy { digests: true, ..images });
+    assert!(found.len() == 1 && found[0].contains("of the container \"kgateway-proxy\" has no digest"), "{found:#?}");
 }

@@ -1,7 +1,7 @@
 //! Images: where they may be from, and whether they are named by what is in them.
 
 use super::policies::ImagePolicy;
-use super::{Pod, name};
+use super::{Pod, items, name};
 use crate::rules::table::IMAGE_POLICY;
 
 /// The registry of images that name none, and the folder of those that have no name but their own.
@@ -15,16 +15,26 @@ pub(super) fn check(pod: &mut Pod<'_>, policy: &ImagePolicy) {
             continue;
         }
         let own = name(container);
-        if !policy.registries.is_empty() && !policy.registries.iter().any(|registry| is_from(image, registry)) {
-            let message = format!("the image {image:?} of the container {own:?} is from none of the registries");
-            let hint = format!("use an image from {}", policy.registries.join(" or "));
-            pod.add_firm(IMAGE_POLICY, &[list, own, "image"], (message, hint));
+        judge(pod, (policy, image), &[list, own, "image"], &format!("the container {own:?}"));
+    }
+    for volume in items(&pod.spec["volumes"]) {
+        if let Some(image) = volume["image"]["reference"].as_str() {
+            let own = name(volume);
+            judge(pod, (policy, image), &["volumes", own, "image", "reference"], &format!("the volume {own:?}"));
         }
-        if policy.digests && !image.contains("@sha256:") {
-            let message = format!("the image {image:?} of the container {own:?} has no digest");
-            let hint = "add @sha256: and the digest of what was tested".to_owned();
-            pod.add_firm(IMAGE_POLICY, &[list, own, "image"], (message, hint));
-        }
+    }
+}
+
+fn judge(pod: &mut Pod<'_>, (policy, image): (&ImagePolicy, &str), path: &[&str], of: &str) {
+    if !policy.registries.is_empty() && !policy.registries.iter().any(|registry| is_from(image, registry)) {
+        let message = format!("the image {image:?} of {of} is from none of the registries");
+        let hint = format!("use an image from {}", policy.registries.join(" or "));
+        pod.add_firm(IMAGE_POLICY, path, (message, hint));
+    }
+    if policy.digests && !image.contains("@sha256:") {
+        let message = format!("the image {image:?} of {of} has no digest");
+        let hint = "add @sha256: and the digest of what was tested".to_owned();
+        pod.add_firm(IMAGE_POLICY, path, (message, hint));
     }
 }
 
