@@ -80,43 +80,6 @@ fn what_holds_data_or_a_gpu_waits_for_a_person() {
 }
 
 #[test]
-fn what_pods_that_stay_name_waits_for_a_person() {
-    let site = Site::on(server(), "unclaimed: apply");
-    let add = |name: &str, kind: &str, body: Value| site.spec(name, &document(&site, "v1", kind, name, &body));
-    let mut model = model(0);
-    let pod = &mut model["spec"]["template"]["spec"];
-    pod["volumes"] = json!([{"name": "files", "projected": {"sources": [{"configMap": {"name": "files"}}]}}]);
-    let key = json!({"secretKeyRef": {"name": "keys", "key": "a", "optional": true}});
-    pod["initContainers"] = json!([{"name": "init", "image": "a", "env": [{"name": "A", "valueFrom": key}]}]);
-    pod["serviceAccountName"] = json!("reader");
-    site.spec("model", &document(&site, "apps/v1", "Deployment", "model", &model));
-    for name in ["files", "free"] {
-        add(name, "ConfigMap", json!({"data": {"a": "b"}}));
-    }
-    add("keys", "Secret", json!({"stringData": {"a": "b"}}));
-    add("reader", "ServiceAccount", json!({}));
-    site.sync().exits(0);
-
-    site.drop(&["files", "free", "keys", "reader"]);
-    let mut held = site.sync().exits(3).says("1 object deleted").says("held by guard confirm");
-    let user = format!("is used by the pods of Deployment {}/model, which stays", site.name);
-    for object in ["ConfigMap files", "Secret keys", "ServiceAccount reader"] {
-        let (kind, name) = object.split_once(' ').expect("it has a name");
-        held = held.says(&format!("{kind} {}/{name} {user}", site.name));
-        assert_eq!(site.left_of(name), [kind]);
-    }
-    assert_eq!(site.left_of("free"), [""; 0]);
-
-    // A Deployment that names them no longer lets them go, and so does one that goes itself.
-    model["spec"]["template"]["spec"]["initContainers"] = json!([]);
-    site.spec("model", &document(&site, "apps/v1", "Deployment", "model", &model));
-    site.sync().exits(3).says("1 object deleted");
-    assert_eq!((site.left_of("keys"), site.left_of("files")), (Vec::new(), vec!["ConfigMap".to_owned()]));
-    site.drop(&["model"]);
-    site.sync().exits(0).says("3 objects deleted");
-}
-
-#[test]
 fn what_is_held_has_the_address_of_its_service() {
     let site = Site::on(server(), "prune: {confirm: {kinds: [Service]}}");
     site.want(&["edge", "other"], 80);

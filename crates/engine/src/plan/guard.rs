@@ -11,7 +11,6 @@ pub(super) mod overlay;
 pub mod rollout;
 pub(super) mod source;
 pub mod token;
-mod users;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Deletions that wait for a person: what holds data, costs a GPU, serves routes, is used by pods that stay, or asks for it.
+//! Deletions that wait for a person: what holds data, costs a GPU, serves routes, or asks for it.
 //!
 //! A unit waits as a whole: half of a data plane helps nobody. What is deleted after it, because it may need it, waits
 //! too: classes, parameters, kinds and namespaces.
@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::token::HeldStep;
-use super::users::Users;
 use super::{Guard, Hold};
 use crate::kinds::{self, is_container};
 use crate::marks::confirm_mark;
@@ -27,11 +26,10 @@ const DEVICES: [&str; 5] =
 pub(in crate::plan) fn hold_back(plan: &mut Plan, inputs: Inputs<'_>) {
     let Inputs { observed, policies, .. } = inputs;
     let mut units: BTreeMap<ObjectId, BTreeSet<String>> = BTreeMap::new();
-    let users = Users::of(plan, inputs);
     for step in plan.prunes().filter(|step| !plan.is_approved(&step.unit)) {
         let why = observed.live.get(&step.id).and_then(|live| reason(&step.id, live.object.body(), policies));
-        let (used, routes) = (users.reason(&step.id), routes(&step.unit, inputs));
-        for why in why.into_iter().chain(used).map(|why| format!("{} {why}", step.id)).chain(routes) {
+        let routes = routes(&step.unit, inputs);
+        for why in why.map(|why| format!("{} {why}", step.id)).into_iter().chain(routes) {
             units.entry(step.unit.clone()).or_default().insert(why);
         }
     }
