@@ -256,7 +256,7 @@ fn services() -> Vec<String> {
     SERVICE_TYPES.iter().flat_map(of_type).collect()
 }
 
-/// Whatever a check says of documents that go to a cluster as they are, its API server says as well, and no more.
+/// A check and an API server say the same of documents that go to a cluster as they are.
 #[test]
 fn an_error_in_an_object_is_one_that_an_api_server_refuses() {
     let (server, packs) = (ApiServer::start(), packs());

@@ -44,7 +44,7 @@ const PRODUCTS: [&str; 10] =
 /// Files of the engine that may name one after all.
 const NAMED: [&str; 1] = [
     // Devices are called after their vendors on a cluster, whatever product asks for them.
-    "crates/engine/src/plan/guard/confirm.rs",
+    "crates/engine/src/devices.rs",
 ];
 
 /// Words for what the daemon does in one place only; tests may do it where they are.

@@ -70,6 +70,7 @@
 pub mod admission;
 pub mod check;
 pub mod defaults;
+mod devices;
 pub mod diff;
 pub mod editor;
 pub mod enforce;

@@ -13,6 +13,11 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Source;
 use serde_json::Value;
 
+/// Returns one pack with its usual settings.
+fn only(name: &str) -> Packs {
+    Packs::new(vec![crate::pack(name, &Value::Null).expect("it is sound")]).expect("it is sound")
+}
+
 /// Kinds that exist beside those that the packs claim, by group.
 const NEIGHBORS: [(&str, &str); 6] = [
     ("agentgateway.dev", "AgentgatewayBackend AgentgatewayPolicy"),

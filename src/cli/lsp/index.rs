@@ -1,4 +1,4 @@
-//! What the documents of a workspace hold and mention: which of them a change may touch, and where names lead.
+//! The documents of a workspace, by names and mentions: those that a change may touch, and those that a name leads to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, Default)]
 struct Document {
     path: Arc<str>,
-    /// How many lines of its file are above it.
+    /// The number of lines of its file above it.
     above: u32,
     entries: Vec<Entry>,
     /// Texts that may be names of other documents.

@@ -25,7 +25,7 @@ fn begins_document(line: &str) -> bool {
     line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// Returns how many lines a part has.
+/// Returns the number of lines of a part.
 pub(super) fn height(part: &str) -> u32 {
     u32::try_from(part.matches('\n').count()).unwrap_or(u32::MAX)
 }
@@ -33,9 +33,9 @@ pub(super) fn height(part: &str) -> u32 {
 /// The parts of a text that were the same in an older one: at its beginning and at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Same {
-    /// How many at the beginning.
+    /// The number of those at the beginning.
     pub(super) first: usize,
-    /// How many at the end.
+    /// The number of those at the end.
     pub(super) last: usize,
 }
 

@@ -69,7 +69,7 @@ pub(super) struct Job {
 /// A file whose findings count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Subject {
-    /// What it is known by.
+    /// The key that it is known by.
     pub(super) key: String,
     /// Its name among the files that are checked.
     pub(super) name: String,

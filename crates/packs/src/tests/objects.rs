@@ -5,7 +5,6 @@ use gatewright_engine::problem::Scope;
 use gatewright_engine::rules::policies::{ImagePolicy, PodSecurity, Policies};
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, render};
-use serde_json::Value;
 
 const GATEWAY: &str = "\
 apiVersion: gateway.networking.k8s.io/v1
@@ -31,7 +30,7 @@ spec:
 ";
 
 fn packs() -> Packs {
-    Packs::new(vec![crate::pack("kgateway", &Value::Null).expect("it is sound")]).expect("it is sound")
+    super::only("kgateway")
 }
 
 /// Returns what rules say, each as rule, weight, line, column and message, in the order of the places.
@@ -196,15 +195,18 @@ fn fields_of_services_and_autoscalers_go_together() {
     check_parameters(budget, &[("GW036 error p.yaml:7:47 ", "must have one at most")]);
 }
 
+/// Returns what is wrong with a Gateway with parameters under policies.
+fn under(parameters: &str, policies: Policies) -> Vec<String> {
+    let parameters = format!("{PARAMETERS}{parameters}");
+    let tree = Tree::from_iter([("g.yaml", GATEWAY), ("p.yaml", &parameters)]);
+    let problems = render(&tree, &packs().with_policies(policies), &Options::default()).problems;
+    problems.iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn proxies_of_kgateway_keep_to_restricted_with_a_seccomp_profile() {
-    let packs = |level| packs().with_policies(Policies { pod_security: Some(level), ..Policies::default() });
-    let said = |parameters: &str, level| {
-        let parameters = format!("{PARAMETERS}{parameters}");
-        let tree = Tree::from_iter([("g.yaml", GATEWAY), ("p.yaml", &parameters)]);
-        let problems = render(&tree, &packs(level), &Options::default()).problems;
-        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
+    let said =
+        |parameters: &str, level| under(parameters, Policies { pod_security: Some(level), ..Policies::default() });
     assert_eq!(said("  kube: {}\n", PodSecurity::Baseline), [""; 0]);
     let found = said("  kube: {}\n", PodSecurity::Restricted);
     assert!(found.len() == 1 && found[0].contains("seccompProfile of the container \"kgateway-proxy\""), "{found:#?}");
@@ -222,11 +224,7 @@ fn proxies_of_kgateway_keep_to_restricted_with_a_seccomp_profile() {
 fn images_are_from_the_registries_of_the_policy_and_have_a_digest() {
     let images = ImagePolicy { registries: vec!["cr.kgateway.dev".to_owned()], digests: false };
     let said = |parameters: &str, images: &ImagePolicy| {
-        let packs = packs().with_policies(Policies { images: images.clone(), ..Policies::default() });
-        let parameters = format!("{PARAMETERS}{parameters}");
-        let tree = Tree::from_iter([("g.yaml", GATEWAY), ("p.yaml", &parameters)]);
-        let problems = render(&tree, &packs, &Options::default()).problems;
-        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+        under(parameters, Policies { images: images.clone(), ..Policies::default() })
     };
     assert_eq!(said("  kube: {}\n", &images), [""; 0]);
     let overlay = |spec: &str| format!("  kube: {{deploymentOverlay: {{spec: {{template: {{spec: {{{spec}}}}}}}}}}}\n");

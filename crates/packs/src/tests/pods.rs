@@ -4,7 +4,6 @@ use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::Scope;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, render};
-use serde_json::Value;
 
 const SERVICE: &str = "\
 apiVersion: serving.kserve.io/v1alpha2
@@ -16,7 +15,7 @@ spec:
 ";
 
 fn packs() -> Packs {
-    Packs::new(vec![crate::pack("kserve", &Value::Null).expect("it is sound")]).expect("it is sound")
+    super::only("kserve")
 }
 
 /// Returns what rules say of the template of a service, each as rule, weight, line and message.

@@ -2,10 +2,8 @@
 
 use gatewright_engine::explain::{Inputs, object};
 use gatewright_engine::object::ObjectId;
-use gatewright_engine::pack::Packs;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Source};
-use serde_json::Value;
 
 const SERVICE: &str = "\
 apiVersion: serving.kserve.io/v1alpha2
@@ -29,7 +27,7 @@ spec:
 
 /// Explains a field of the Deployment of the service, without the headline.
 fn explained(files: &[(&str, &str)], path: &str) -> Vec<String> {
-    let packs = Packs::new(vec![crate::pack("kserve", &Value::Null).expect("it is sound")]).expect("it is sound");
+    let packs = super::only("kserve");
     let (source, options) = (Source::load(&files.iter().copied().collect::<Tree>(), &packs, None), Options::default());
     let inputs = Inputs { source: &source, packs: &packs, options: &options, config: None };
     let service = ObjectId::new("serving.kserve.io", "LLMInferenceService", "models", "qwen");

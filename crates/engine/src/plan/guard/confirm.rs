@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::token::HeldStep;
 use super::{Guard, Hold};
+use crate::devices::is_device;
 use crate::kinds::{self, is_container};
 use crate::marks::confirm_mark;
 use crate::object::ObjectId;
@@ -17,10 +18,6 @@ use crate::plan::refusal::Reason;
 use crate::plan::{Action, Inputs, Plan, Step};
 use crate::quantity::Quantity;
 use crate::text::count;
-
-/// Vendors' names of the devices that a container asks for, beside those that end in `/gpu`.
-const DEVICES: [&str; 5] =
-    ["nvidia.com/mig-", "gpu.intel.com/", "habana.ai/gaudi", "aws.amazon.com/neuron", "google.com/tpu"];
 
 /// Takes the deletions that nobody has approved out of a plan.
 pub(in crate::plan) fn hold_back(plan: &mut Plan, inputs: Inputs<'_>) {
@@ -101,10 +98,6 @@ fn device(body: &Value) -> Option<&str> {
 /// GPU.
 pub fn is_slow(id: &ObjectId, body: Option<&Value>, kinds: &kinds::Table) -> bool {
     kinds.of(id).slow || body.is_some_and(|body| device(body).is_some())
-}
-
-fn is_device(name: &str) -> bool {
-    name.ends_with("/gpu") || DEVICES.iter().any(|device| name.starts_with(device))
 }
 
 fn is_zero(amount: &Value) -> bool {

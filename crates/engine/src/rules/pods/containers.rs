@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::values::LASTING;
 use super::{Pod, items, name};
 use crate::check::suggest;
+use crate::devices;
 use crate::quantity::Quantity;
 use crate::rules::table::{
     CONTAINER_WITHOUT_IMAGE, PARALLELISM_AND_DEVICES, PORT_OF_TWO_CONTAINERS, REQUEST_AND_LIMIT, RESOURCE_NAME,
@@ -19,9 +20,6 @@ use crate::text::did_you_mean;
 /// The resources without a domain that containers may have.
 const STANDARD: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const PAGES: &str = "hugepages-";
-
-/// Names of devices as those who make them have them announced on nodes, one on each line.
-static DEVICES: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("devices.txt").lines().collect());
 
 /// The flags by which servers of models are told over how many devices to spread a layer.
 static TENSOR_PARALLEL: LazyLock<Regex> = LazyLock::new(|| {
@@ -82,7 +80,7 @@ fn wrong_name(resource: &str) -> Option<(bool, String, String)> {
             return None;
         }
         let end = format!("/{}", resource.trim_end_matches('s'));
-        let devices: Vec<&str> = DEVICES.iter().copied().filter(|device| device.ends_with(&end)).collect();
+        let devices: Vec<&str> = devices::NAMES.into_iter().filter(|device| device.ends_with(&end)).collect();
         let hint = did_you_mean(suggest(resource, STANDARD)).filter(|_| devices.is_empty());
         let device = if devices.is_empty() { format!("example.com/{resource}") } else { devices.join(" or ") };
         let hint = hint.unwrap_or_else(|| format!("write the domain of a device before it, as in {device}"));
@@ -90,7 +88,7 @@ fn wrong_name(resource: &str) -> Option<(bool, String, String)> {
     }
     let distance = |device: &&str| strsim::damerau_levenshtein(resource, device);
     let near =
-        DEVICES.iter().copied().min_by_key(distance).filter(|device| (1..=MOST_LETTERS).contains(&distance(device)));
+        devices::NAMES.into_iter().min_by_key(distance).filter(|device| (1..=MOST_LETTERS).contains(&distance(device)));
     let message = format!("asks for {resource:?}, which no node is known to have");
     did_you_mean(near).map(|hint| (true, message, hint))
 }
@@ -127,7 +125,8 @@ fn parallelism(pod: &mut Pod<'_>, list: &'static str, container: &Value) {
     let line = lists.filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
     let asked = TENSOR_PARALLEL.captures_iter(&line).filter_map(|found| found[1].parse::<i128>().ok()).max();
     let limits = container["resources"]["limits"].as_object().into_iter().flatten();
-    let mut devices = limits.filter(|(resource, _)| resource.ends_with("/gpu") || DEVICES.contains(&resource.as_str()));
+    let mut devices =
+        limits.filter(|(resource, _)| resource.ends_with("/gpu") || devices::NAMES.contains(&resource.as_str()));
     let (Some(asked), Some((resource, count))) = (asked, devices.next()) else { return };
     let count = Quantity::of(count).map(Quantity::whole).unwrap_or_default();
     if asked > count && LASTING.contains(&pod.owner.id().kind.as_str()) {

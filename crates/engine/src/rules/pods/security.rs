@@ -121,7 +121,7 @@ impl Scope<'_> {
     }
 }
 
-/// What both levels forbid in a security context.
+/// Denies values in a security context that both levels forbid.
 fn baseline(pod: &mut Pod<'_>, scope: &Scope<'_>) {
     let context = scope.context;
     if context["privileged"] == true {
@@ -183,7 +183,7 @@ fn volumes(pod: &mut Pod<'_>, level: PodSecurity) {
     }
 }
 
-/// What restricted asks for.
+/// Denies values that restricted forbids, and asks for those that it needs.
 fn restricted(pod: &mut Pod<'_>, whole: &Scope<'_>, containers: &[Scope<'_>]) {
     let is_windows = pod.spec["os"]["name"] == "windows";
     let is_confined = |context: &Value| context["seccompProfile"]["type"].is_string();
