@@ -42,9 +42,10 @@ const PRODUCTS: [&str; 10] =
     ["agentgateway", "dynamo", "envoy", "inference", "istio", "kgateway", "kserve", "leaderworkerset", "llm", "nvidia"];
 
 /// Files of the engine that may name one after all.
-const NAMED: [&str; 1] = [
+const NAMED: [&str; 2] = [
     // Devices are called after their vendors on a cluster, whatever product asks for them.
     "crates/engine/src/devices.rs",
+    "crates/engine/src/plan/guard/confirm.rs",
 ];
 
 /// Words for what the daemon does in one place only; tests may do it where they are.
