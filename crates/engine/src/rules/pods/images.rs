@@ -31,17 +31,25 @@ fn judge(pod: &mut Pod<'_>, (policy, image): (&ImagePolicy, &str), path: &[&str]
         let hint = format!("use an image from {}", policy.registries.join(" or "));
         pod.add_firm(IMAGE_POLICY, path, (message, hint));
     }
-    if policy.digests && !image.contains("@sha256:") {
+    if policy.digests && !has_digest(image) {
         let message = format!("the image {image:?} of {of} has no digest");
         let hint = "add @sha256: and the digest of what was tested".to_owned();
         pod.add_firm(IMAGE_POLICY, path, (message, hint));
     }
 }
 
-/// Tells whether an image is from a registry, or from a folder of one.
+/// Tells whether an image is named with a digest that may be one.
+fn has_digest(image: &str) -> bool {
+    let digest = image.split_once("@sha256:").map_or("", |(_, digest)| digest);
+    digest.len() == 64 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Tells whether an image is from a registry, or from a folder of one. A name with two dots in a row is that of no image:
+/// it would lead out of the folder.
 fn is_from(image: &str, registry: &str) -> bool {
     let whole = whole(image);
-    whole.strip_prefix(registry.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
+    !image.contains("..")
+        && whole.strip_prefix(registry.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Returns the name of an image with its registry.
@@ -76,8 +84,18 @@ mod tests {
             ("a.example/b", "a.example/b"),
             ("a.example/b", "docker.io"),
             ("a/example/b", "a.example"),
+            ("a.example/b/../c", "a.example/b"),
         ] {
             assert!(!is_from(image, registry), "{image} {registry}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_whole() {
+        let digest = "0123456789abcdef".repeat(4);
+        assert!(has_digest(&format!("a.example/b@sha256:{digest}")) && has_digest(&format!("b:1@sha256:{digest}")));
+        for image in ["b", "b:1", "b@sha256:", "b@sha256:abc", &format!("b@sha256:{digest}0"), &format!("b:{digest}")] {
+            assert!(!has_digest(image), "{image}");
         }
     }
 }
