@@ -1,7 +1,9 @@
 //! The relations of some objects, read off the objects alone: a route leads to a pool, a pool to who picks its endpoints
 //! and to the pods in it, a Service to its pods.
 //!
-//! What is told here is for people who look at a tree of objects; nothing is decided by it.
+//! What is told here is for people who look at a tree of objects; nothing is decided by it but by [`references`].
+
+pub mod references;
 
 use std::collections::BTreeSet;
 
@@ -70,6 +72,9 @@ pub fn pod_labels(body: &Value) -> Option<&serde_json::Map<String, Value>> {
 
 /// Returns the pod templates of a workload.
 pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
+    if group_kind(body) == ("", "Pod") {
+        return vec![body];
+    }
     let all = row(body, kinds).templates.iter().flat_map(|path| at(body, path));
     all.filter(|template| template["spec"]["containers"].is_array()).collect()
 }

@@ -40,6 +40,7 @@ use crate::pack::{Packs, Provision, Subject};
 use crate::problem::{Place, Problem};
 use crate::reading::Reading;
 use crate::resolve::{Resolution, Resolved, resolve};
+use crate::rules::open::Open;
 use crate::rules::pods::{self, Finding};
 use crate::selector::{ClusterFacts, Fleet};
 use crate::spec::overlay::OverlayFolders;
@@ -178,6 +179,9 @@ pub struct Rendering {
     /// The evidence of the reading about specs that are not there.
     #[serde(default)]
     pub reading: Reading,
+    /// References of which only a cluster can tell whether they lead anywhere.
+    #[serde(skip)]
+    pub open: Open,
 }
 
 /// The specs of a source, read once for any number of clusters.

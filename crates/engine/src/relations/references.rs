@@ -1,0 +1,232 @@
+//! References of pods: the objects without which a pod does not start, or does something else than it did.
+//!
+//! A template of a pod has one schema wherever it is written, so that what is read here is the same for every workload
+//! and for what packs say has templates.
+
+use serde_json::Value;
+
+use super::templates;
+use crate::kinds;
+use crate::object::{Gvk, ObjectId, group_kind};
+
+/// The account that each namespace has.
+const DEFAULT: &str = "default";
+
+/// The lists of containers of a pod.
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// Volumes of old kinds that name a Secret, and by which fields.
+const OLD_VOLUMES: [&[&str]; 7] = [
+    &["azureFile", "secretName"],
+    &["cephfs", "secretRef", "name"],
+    &["flexVolume", "secretRef", "name"],
+    &["iscsi", "secretRef", "name"],
+    &["rbd", "secretRef", "name"],
+    &["scaleIO", "secretRef", "name"],
+    &["storageos", "secretRef", "name"],
+];
+
+/// An object that a pod names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference<'a> {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: &'a str,
+    /// The fields by which it is written, from the item of a list that has them.
+    pub fields: &'static [&'static str],
+    /// Whether the pod starts without it.
+    pub is_optional: bool,
+}
+
+impl Reference<'_> {
+    /// Returns the object, for a pod in a namespace.
+    pub fn id(&self, namespace: &str) -> ObjectId {
+        let (group, is_global) = match self.kind {
+            "PriorityClass" => ("scheduling.k8s.io", true),
+            "RuntimeClass" => ("node.k8s.io", true),
+            _ => ("", false),
+        };
+        ObjectId::new(group, self.kind, if is_global { "" } else { namespace }, self.name)
+    }
+
+    /// Tells whether every cluster has it.
+    pub fn is_everywhere(&self) -> bool {
+        match self.kind {
+            "ServiceAccount" => self.name == DEFAULT,
+            "PriorityClass" => self.name.starts_with("system-"),
+            _ => false,
+        }
+    }
+}
+
+/// Tells whether pods may refer to objects of a kind that may be deleted while they run.
+pub fn is_referred_to(id: &ObjectId) -> bool {
+    id.group.is_empty() && ["ConfigMap", "PersistentVolumeClaim", "Secret", "ServiceAccount"].contains(&&*id.kind)
+}
+
+/// Returns the kind and version by which an object that a pod names is asked for.
+pub fn asked_as(id: &ObjectId) -> Gvk {
+    let version = if id.group.is_empty() { "v1".to_owned() } else { format!("{}/v1", id.group) };
+    Gvk::new(&version, &id.kind)
+}
+
+/// Returns all that an object refers to for pods: for its own, or for those that have it as their account.
+pub fn of<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<Reference<'a>> {
+    if group_kind(body) == ("", "ServiceAccount") { of_account(body) } else { of_pods(body, kinds) }
+}
+
+/// Returns the references of the pods of an object.
+pub fn of_pods<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<Reference<'a>> {
+    templates(body, kinds).into_iter().flat_map(|template| of_pod(&template["spec"])).collect()
+}
+
+/// A pod gets what its account has for the pulling of images; other Secrets of an account are for whoever may use it.
+fn of_account(body: &Value) -> Vec<Reference<'_>> {
+    let mut found = Vec::new();
+    for secret in items(&body["imagePullSecrets"]).chain(items(&body["secrets"])) {
+        add(&mut found, "Secret", &["name"], secret);
+    }
+    found
+}
+
+/// Returns the references of a pod.
+pub fn of_pod(spec: &Value) -> Vec<Reference<'_>> {
+    let mut found = Vec::new();
+    add(&mut found, "ServiceAccount", &["serviceAccountName"], spec);
+    // An API server fills in the one from the other, and a template may have either.
+    add(&mut found, "ServiceAccount", &["serviceAccount"], spec);
+    add(&mut found, "PriorityClass", &["priorityClassName"], spec);
+    add(&mut found, "RuntimeClass", &["runtimeClassName"], spec);
+    for secret in items(&spec["imagePullSecrets"]) {
+        add(&mut found, "Secret", &["name"], secret);
+    }
+    items(&spec["volumes"]).for_each(|volume| add_volume(&mut found, volume));
+    for container in CONTAINERS.iter().flat_map(|list| items(&spec[*list])) {
+        for variable in items(&container["env"]) {
+            add(&mut found, "Secret", &["valueFrom", "secretKeyRef", "name"], variable);
+            add(&mut found, "ConfigMap", &["valueFrom", "configMapKeyRef", "name"], variable);
+        }
+        for variables in items(&container["envFrom"]) {
+            add(&mut found, "Secret", &["secretRef", "name"], variables);
+            add(&mut found, "ConfigMap", &["configMapRef", "name"], variables);
+        }
+    }
+    found
+}
+
+fn add_volume<'a>(found: &mut Vec<Reference<'a>>, volume: &'a Value) {
+    add(found, "Secret", &["secret", "secretName"], volume);
+    add(found, "ConfigMap", &["configMap", "name"], volume);
+    add(found, "PersistentVolumeClaim", &["persistentVolumeClaim", "claimName"], volume);
+    add(found, "Secret", &["csi", "nodePublishSecretRef", "name"], volume);
+    for part in items(&volume["projected"]["sources"]) {
+        add(found, "Secret", &["secret", "name"], part);
+        add(found, "ConfigMap", &["configMap", "name"], part);
+    }
+    OLD_VOLUMES.iter().for_each(|fields| add(found, "Secret", fields, volume));
+}
+
+/// Adds a reference if it is there. Whether it is optional stands beside the name.
+fn add<'a>(found: &mut Vec<Reference<'a>>, kind: &'static str, fields: &'static [&'static str], value: &'a Value) {
+    let Some((last, before)) = fields.split_last() else { return };
+    let holder = before.iter().fold(value, |value, field| &value[*field]);
+    if let Some(name) = holder[*last].as_str().filter(|name| !name.is_empty()) {
+        found.push(Reference { kind, name, fields, is_optional: holder["optional"] == true });
+    }
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// All ways in which a container can refer, each to an object of its own.
+    fn container(name: &str) -> Value {
+        json!({"name": name, "env": [
+            {"name": "A", "valueFrom": {"secretKeyRef": {"name": format!("{name}-env"), "key": "k"}}},
+            {"name": "B", "valueFrom": {"configMapKeyRef": {"name": format!("{name}-env"), "key": "k"}}},
+        ], "envFrom": [
+            {"secretRef": {"name": format!("{name}-from")}}, {"configMapRef": {"name": format!("{name}-from")}},
+        ]})
+    }
+
+    fn shown(body: &Value) -> BTreeSet<String> {
+        of(body, &kinds::Table::builtin()).iter().map(|it| it.id("a").to_string()).collect()
+    }
+
+    #[test]
+    fn each_way_to_refer_is_known_wherever_a_kind_has_its_pods() {
+        let mut ways: Vec<(Value, Vec<&str>)> = vec![
+            (json!({"serviceAccountName": "x"}), vec!["ServiceAccount a/x"]),
+            (json!({"serviceAccount": "x"}), vec!["ServiceAccount a/x"]),
+            (json!({"priorityClassName": "x"}), vec!["PriorityClass x"]),
+            (json!({"runtimeClassName": "x"}), vec!["RuntimeClass x"]),
+            (json!({"imagePullSecrets": [{"name": "x"}, {}]}), vec!["Secret a/x"]),
+        ];
+        let volumes = [
+            (json!({"secret": {"secretName": "x"}}), "Secret a/x"),
+            (json!({"configMap": {"name": "x"}}), "ConfigMap a/x"),
+            (json!({"persistentVolumeClaim": {"claimName": "x"}}), "PersistentVolumeClaim a/x"),
+            (json!({"csi": {"nodePublishSecretRef": {"name": "x"}}}), "Secret a/x"),
+            (json!({"projected": {"sources": [{"secret": {"name": "x"}}]}}), "Secret a/x"),
+            (json!({"projected": {"sources": [{"configMap": {"name": "x"}}]}}), "ConfigMap a/x"),
+            (json!({"azureFile": {"secretName": "x"}}), "Secret a/x"),
+            (json!({"rbd": {"secretRef": {"name": "x"}}}), "Secret a/x"),
+        ];
+        ways.extend(volumes.into_iter().map(|(volume, is)| (json!({"volumes": [volume]}), vec![is])));
+        for list in CONTAINERS {
+            let all = vec!["ConfigMap a/c-env", "ConfigMap a/c-from", "Secret a/c-env", "Secret a/c-from"];
+            ways.push((json!({list: [container("c")]}), all));
+        }
+        for (spec, expected) in ways {
+            let mut spec = spec;
+            if spec["containers"].is_null() {
+                spec["containers"] = json!([]);
+            }
+            let template = json!({"spec": spec});
+            let expected: BTreeSet<String> = expected.into_iter().map(str::to_owned).collect();
+            for (version, kind) in [
+                ("apps/v1", "Deployment"),
+                ("apps/v1", "StatefulSet"),
+                ("apps/v1", "DaemonSet"),
+                ("apps/v1", "ReplicaSet"),
+                ("batch/v1", "Job"),
+                ("example.com/v1", "ModelServer"),
+            ] {
+                let body = json!({"apiVersion": version, "kind": kind, "spec": {"template": template}});
+                assert_eq!(shown(&body), expected, "{body}");
+            }
+            let jobs = json!({"jobTemplate": {"spec": {"template": template}}});
+            let body = json!({"apiVersion": "batch/v1", "kind": "CronJob", "spec": jobs});
+            assert_eq!(shown(&body), expected, "{body}");
+            assert_eq!(shown(&json!({"apiVersion": "v1", "kind": "Pod", "spec": spec})), expected, "{spec}");
+            let body = json!({"apiVersion": "v1", "kind": "PodTemplate", "template": template});
+            assert_eq!(shown(&body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_optional_says_so_beside_its_name() {
+        let volume = |optional: Value| json!({"volumes": [{"secret": {"secretName": "x", "optional": optional}}]});
+        assert!(of_pod(&volume(json!(true)))[0].is_optional);
+        assert!(!of_pod(&volume(json!(false)))[0].is_optional);
+        assert!(!of_pod(&volume(json!("true")))[0].is_optional);
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "imagePullSecrets": [{"name": "x"}]});
+        assert_eq!(shown(&account), BTreeSet::from(["Secret a/x".to_owned()]));
+    }
+
+    #[test]
+    fn a_broken_pod_refers_to_nothing() {
+        for spec in [json!(null), json!([]), json!({"volumes": {"secret": 1}, "containers": [1, {"env": "x"}]})] {
+            assert_eq!(of_pod(&spec), [], "{spec}");
+        }
+    }
+}
