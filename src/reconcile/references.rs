@@ -44,9 +44,10 @@ pub(crate) async fn missing(cluster: &dyn Cluster, plan: &Plan, facts: &Facts) -
     let mut open = if cluster.has_health() { open(plan, &facts.rendering, &facts.policies) } else { BTreeMap::new() };
     open.retain(|id, _| !facts.observed.live.contains_key(id));
     let mut missing = Missing { more: open.len().saturating_sub(MOST), ..Missing::default() };
-    let looks = open.into_iter().take(MOST).map(|(id, problem)| {
-        async move { (cluster.exists(&asked_as(&id), &id).await, id, problem) }.boxed()
-    });
+    let looks = open
+        .into_iter()
+        .take(MOST)
+        .map(|(id, problem)| async move { (cluster.exists(&asked_as(&id), &id).await, id, problem) }.boxed());
     for (there, id, problem) in join_bounded(looks.collect()).await {
         match there.map_err(only_local) {
             Ok(true) => {}

@@ -214,7 +214,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
     let service_addresses = service_addresses(cluster, &settings.policies, &rendered).await?;
     let rendering = rendered.with_addresses(&service_addresses).map_or_else(|| Arc::clone(&rendered), Arc::new);
     let policies = Policies {
-        claims: settings.siblings.claims().await,
+        claims: settings.siblings.claims(&settings.policies.kinds).await,
         known_cluster: settings.audit.as_ref().and_then(Audit::cluster).unwrap_or_default(),
         twin,
         awaited: settings.waiting.as_ref().and_then(Waiting::reason),

@@ -1,4 +1,5 @@
-//! What pods and listeners name, on a real API server: what the cluster lacks is told, and holds nothing.
+//! What pods and listeners name, on a real API server: what the cluster lacks is told, and holds nothing; what pods that
+//! stay use is not deleted without a person.
 
 use serde_json::{Value, json};
 
@@ -37,6 +38,8 @@ fn looks(place: &Place) -> Vec<String> {
     let ends = ["token", "can-miss", "pull", "settings", "data", "runner", "urgent", "sandbox", "cert"];
     let is_look = |seen: &&Seen| ends.iter().any(|end| seen.path.ends_with(&format!("/{end}")));
     let seen = place.proxy.seen();
+    // Nothing but metadata is asked for.
+    assert!(seen.iter().filter(is_look).all(|seen| seen.accept.contains("as=PartialObjectMetadata;")));
     let mut looks: Vec<String> =
         seen.iter().filter(is_look).map(|seen| format!("{} {}", seen.method, seen.path)).collect();
     looks.sort();
@@ -138,4 +141,124 @@ fn what_is_late_says_what_its_pods_need() {
     let needed =
         format!("; ConfigMap {name}/settings, PersistentVolumeClaim {name}/data, Secret {name}/pull and 4 more");
     place.sync().exits(1).says("after 1s: ").says(&needed).says("are not there, which its pods need");
+}
+
+/// Writes an object without content, in a file of its name.
+fn small(place: &Place, kind: &str, name: &str) {
+    let mut object =
+        json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": place.site.name}});
+    if kind == "PersistentVolumeClaim" {
+        object["spec"] = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    }
+    place.site.spec(name, &object.to_string());
+}
+
+/// A template whose only container has all variables of a Secret.
+fn with_secret(app: &str, secret: &str) -> Value {
+    let container = json!({"name": "app", "image": "i", "envFrom": [{"secretRef": {"name": secret}}]});
+    json!({"metadata": {"labels": {"app": app}}, "spec": {"containers": [container]}})
+}
+
+fn pod_questions(place: &Place) -> usize {
+    place.proxy.seen().iter().filter(|seen| seen.path.contains("/pods?")).count()
+}
+
+#[test]
+fn what_workloads_that_stay_need_is_not_deleted_without_a_person() {
+    let place = Place::new("unclaimed: apply, prune: {confirm: {kinds: []}}");
+    let name = place.site.name.clone();
+    let kinds = [
+        ("Secret", "token"),
+        ("Secret", "pull"),
+        ("ConfigMap", "settings"),
+        ("PersistentVolumeClaim", "data"),
+        ("ServiceAccount", "runner"),
+    ];
+    kinds.iter().for_each(|(kind, object)| small(&place, kind, object));
+    let mut spec = template();
+    for class in ["priorityClassName", "runtimeClassName"] {
+        spec["spec"].as_object_mut().expect("it is a mapping").remove(class);
+    }
+    spec["spec"]["restartPolicy"] = json!("Never");
+    let jobs = json!({"schedule": "0 4 * * *", "jobTemplate": {"spec": {"template": spec}}});
+    place.site.spec("app", &workload(&place, "CronJob", "app", &jobs));
+    place.sync().exits(0);
+    place.proxy.recovers();
+    for (kind, object) in kinds {
+        place.site.drop(&[object]);
+        let run = place.sync().exits(3).says(&format!("{kind} {name}/{object} is held by guard in-use"));
+        run.says(&format!("1 object to delete, and {kind} {name}/{object} is used by CronJob {name}/app"));
+        place.site.get(&format!("{kind}/{object}"));
+        small(&place, kind, object);
+        place.sync().exits(0);
+    }
+
+    // A person may agree.
+    place.site.drop(&["settings"]);
+    let run = place.sync().exits(3);
+    place.run(&["approve", &crate::guards::token(&run)]).exits(0);
+    place.sync().exits(0).says("1 object deleted");
+    // What uses it no more in the same commit does not keep it, nor does what goes with it.
+    place.site.spec("web", &deployment(&place, "web", &with_secret("web", "token")));
+    place.site.drop(&["app", "data"]);
+    place.sync().exits(0).says("2 objects deleted");
+    place.site.drop(&["token"]);
+    place.sync().exits(3).says(&format!("Secret {name}/token is used by Deployment {name}/web"));
+    place.site.spec("web", &deployment(&place, "web", &with_secret("web", "other")));
+    place.sync().exits(0).says("1 object deleted");
+}
+
+#[test]
+fn what_is_held_keeps_what_it_needs() {
+    let place = Place::new("unclaimed: apply, prune: {confirm: {kinds: [Deployment]}}");
+    let name = place.site.name.clone();
+    small(&place, "Secret", "token");
+    place.site.spec("web", &deployment(&place, "web", &with_secret("web", "token")));
+    place.sync().exits(0);
+    place.site.drop(&["token", "web"]);
+    let run = place.sync().exits(3).says("held by guard confirm");
+    let run = run.says(&format!("Secret {name}/token is used by Deployment {name}/web"));
+    place.site.get("secret/token");
+    lacks(&run, "deleted");
+}
+
+#[test]
+fn what_pods_of_others_need_is_not_deleted_without_a_person() {
+    let place = Place::new("unclaimed: apply");
+    let name = place.site.name.clone();
+    small(&place, "Secret", "token");
+    place.site.want(&["edge", "other"], 80);
+    place.sync().exits(0);
+    assert_eq!(pod_questions(&place), 0);
+    let pod = |name: &str, labels: &Value, spec: &Value| {
+        let metadata = json!({"name": name, "labels": labels});
+        place.site.create(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}));
+    };
+    pod("theirs", &json!({"app": "theirs"}), &with_secret("theirs", "token")["spec"]);
+    // A pod of what goes does not keep what goes with it.
+    let selector = place.site.get("deployment/edge")["spec"]["selector"]["matchLabels"].clone();
+    let account = json!({"serviceAccountName": "edge", "containers": [{"name": "envoy", "image": "i"}]});
+    pod("edge-1", &selector, &account);
+    place.site.drop(&["token", "edge"]);
+    place.proxy.recovers();
+    let run = place.sync().exits(3).says("4 objects deleted");
+    let run = run.says(&format!("1 object to delete, and Secret {name}/token is used by Pod {name}/theirs"));
+    lacks(&run, "Pod edge-1");
+    assert_eq!(place.site.left_of("edge"), [""; 0]);
+    place.site.get("secret/token");
+    assert_eq!(pod_questions(&place), 1);
+
+    // A pod that has ended needs nothing.
+    let ended = json!({"status": {"phase": "Succeeded"}}).to_string();
+    place.site.kubectl(&["patch", "pod", "theirs", "--subresource=status", "--type=merge", "-p", &ended]);
+    place.sync().exits(0).says("1 object deleted");
+
+    // Who may not list pods deletes as ever.
+    small(&place, "Secret", "token");
+    place.sync().exits(0);
+    pod("again", &json!({"app": "theirs"}), &with_secret("theirs", "token")["spec"]);
+    place.site.drop(&["token"]);
+    place.proxy.recovers();
+    place.proxy.answer(ALWAYS, |seen| seen.path.contains("/pods?"), Answer::Refused(403, "not for you"));
+    lacks(&place.sync().exits(0).says("1 object deleted"), "not for you");
 }
