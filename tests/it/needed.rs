@@ -174,7 +174,9 @@ fn what_workloads_that_stay_need_is_not_deleted_without_a_person() {
         ("PersistentVolumeClaim", "data"),
         ("ServiceAccount", "runner"),
     ];
-    kinds.iter().for_each(|(kind, object)| small(&place, kind, object));
+    for (kind, object) in kinds {
+        small(&place, kind, object);
+    }
     let mut spec = template();
     for class in ["priorityClassName", "runtimeClassName"] {
         spec["spec"].as_object_mut().expect("it is a mapping").remove(class);

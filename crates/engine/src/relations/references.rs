@@ -124,7 +124,9 @@ fn add_volume<'a>(found: &mut Vec<Reference<'a>>, volume: &'a Value) {
         add(found, "Secret", &["secret", "name"], part);
         add(found, "ConfigMap", &["configMap", "name"], part);
     }
-    OLD_VOLUMES.iter().for_each(|fields| add(found, "Secret", fields, volume));
+    for fields in OLD_VOLUMES {
+        add(found, "Secret", fields, volume);
+    }
 }
 
 /// Adds a reference if it is there. Whether it is optional stands beside the name.

@@ -107,8 +107,8 @@ fn users(plan: &Plan, candidates: &BTreeMap<ObjectId, Candidate>, inputs: Inputs
         plan.steps.iter().filter(|step| step.action.deletes()).map(|step| &step.id).collect();
     // What waits for other clusters stays as it is until its turn.
     let waiting: BTreeSet<&ObjectId> = policies.waiting.units().collect();
-    let changes = plan.changes().filter(|step| !waiting.contains(&step.unit));
-    let changed: BTreeSet<&ObjectId> = changes.map(|step| &step.id).collect();
+    let steps = plan.changes().filter(|step| !waiting.contains(&step.unit));
+    let changed: BTreeSet<&ObjectId> = steps.map(|step| &step.id).collect();
     let mut users = Users::new();
     let wanted = rendering.units.iter().flat_map(Unit::all);
     // What others have added to it stays there.
@@ -188,7 +188,7 @@ mod tests {
         fn new(owned: &[Object], wanted: &[Object]) -> Self {
             let max_delete = MaxDelete { units: 100, percent: 100, ..MaxDelete::default() };
             let confirm = Confirm { kinds: [].into(), gpus: false };
-            let policies = Policies { confirm, max_delete, ..policies() };
+            let policies = Policies { max_delete, confirm, ..policies() };
             let mut inventory = Inventory {
                 installation: policies.marker.installation.clone(),
                 source: "specs".to_owned(),
