@@ -164,6 +164,11 @@ pub trait Cluster: Send + Sync {
     /// Reads one object; `None` if it does not exist.
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;
 
+    /// Tells whether an object exists. Nothing of it is read where that can be avoided, so that a Secret stays where it is.
+    async fn exists(&self, kind: &Gvk, id: &ObjectId) -> Result<bool, ClusterError> {
+        Ok(self.get(kind, id).await?.is_some())
+    }
+
     /// Lists what goes with a namespace or with the definition of a kind when it is deleted, of every kind; only the
     /// metadata counts. Nothing, where objects do not hold others.
     async fn contents(&self, _container: &Object) -> Result<Vec<Live>, ClusterError> {

@@ -5,7 +5,7 @@
 //! (`wait`). `drift` compares with a cluster that somebody else looks after, and writes nothing. `aliases` finds
 //! clusters that answer by two names, `gone` those that are not configured any more, [`renamed`] those that have another
 //! name now, [`depends`] says which syncs come before others, [`rollout`] says whose turn it is where one cluster gets
-//! something before the others, [`places`] how many rounds hold objects at once, `gates` asks others whether a change is
+//! something before the others, `references` and `capacity` what a cluster lacks for it, [`places`] how many rounds hold objects at once, `gates` asks others whether a change is
 //! good, `render_history` keeps what was rendered for a rollback, and `release`
 //! hands what was adopted back to a deployer. What they hand to each other stands in [`model`]: an order for a fleet, and
 //! for each cluster the settings of its round, which do not change, and the facts, which do.
@@ -29,6 +29,7 @@ mod metadata;
 pub mod model;
 pub mod observe;
 pub mod places;
+mod references;
 pub mod release;
 pub mod renamed;
 mod render_history;

@@ -148,6 +148,10 @@ impl Cluster for KubeCluster {
         self.told(kind, &Attempt::on(id, "read"), self.try_get(kind, id).await)
     }
 
+    async fn exists(&self, kind: &Gvk, id: &ObjectId) -> Result<bool, ClusterError> {
+        self.told(kind, &Attempt::on(id, "look for"), self.try_exists(kind, id).await)
+    }
+
     async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError> {
         let attempt = Attempt::on(container.id(), "look into");
         contents::list(&self.transport, container).await.map_err(|failure| failure.into_error(&attempt))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use gatewright_engine::kinds;
 use gatewright_engine::plan::claims::{Claim, Claims, Wanted};
 use gatewright_engine::unit::marked::Marked;
 
@@ -68,11 +69,11 @@ impl Siblings {
 
     /// Finds out what they want. Of one that is not rendered, or not yet, that is not known, and nobody else suffers
     /// for it.
-    pub async fn claims(&self) -> Claims {
+    pub async fn claims(&self, kinds: &kinds::Table) -> Claims {
         let claim = async |(name, sibling): (&String, &Option<Sibling>)| {
             let claim = match sibling {
                 None => Claim::Known(Arc::new(Wanted::default())),
-                Some(Sibling::Wants(want)) => known(within(self.limit, want.rendering()).await),
+                Some(Sibling::Wants(want)) => known(within(self.limit, want.rendering()).await, kinds),
                 Some(Sibling::Unread(why)) => Claim::Unknown(why.clone()),
             };
             (name.clone(), claim)
@@ -82,9 +83,9 @@ impl Siblings {
     }
 }
 
-fn known(rendering: Option<Result<Arc<Marked>, RenderingError>>) -> Claim {
+fn known(rendering: Option<Result<Arc<Marked>, RenderingError>>, kinds: &kinds::Table) -> Claim {
     match rendering {
-        Some(Ok(rendering)) => Claim::Known(Arc::new(Wanted::of(&rendering))),
+        Some(Ok(rendering)) => Claim::Known(Arc::new(Wanted::of(&rendering, kinds))),
         Some(Err(RenderingError::Bug(_))) => Claim::Unknown("its rendering ended in a bug, see the log".to_owned()),
         Some(Err(RenderingError::Late(limit))) => Claim::Unknown(format!("it was not rendered within {limit}")),
         None => Claim::Unknown("it is still being rendered".to_owned()),
@@ -107,7 +108,8 @@ mod tests {
         let rendering = tokio::spawn(std::future::pending());
         rendering.abort();
         let ended = rendering.await.map_err(RenderingError::Bug);
-        assert!(matches!(known(Some(ended)), Claim::Unknown(why) if why.contains("bug")));
-        assert!(matches!(known(None), Claim::Unknown(_)));
+        let kinds = kinds::Table::builtin();
+        assert!(matches!(known(Some(ended), &kinds), Claim::Unknown(why) if why.contains("bug")));
+        assert!(matches!(known(None, &kinds), Claim::Unknown(_)));
     }
 }

@@ -76,6 +76,10 @@ impl Cluster for Fenced {
         self.inner.get(kind, id).await
     }
 
+    async fn exists(&self, kind: &Gvk, id: &ObjectId) -> Result<bool, ClusterError> {
+        self.inner.exists(kind, id).await
+    }
+
     async fn contents(&self, container: &Object) -> Result<Vec<Live>, ClusterError> {
         self.inner.contents(container).await
     }

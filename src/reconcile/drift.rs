@@ -155,7 +155,10 @@ impl Writer<'_> {
                 .push(format!("what is not in the source any more is not looked for, because {file} cannot be read"));
             return;
         }
-        let (claims, masker) = (self.settings.siblings.claims().await, &self.settings.policies.conflicts.masker);
+        let (claims, masker) = (
+            self.settings.siblings.claims(&self.settings.policies.kinds).await,
+            &self.settings.policies.conflicts.masker,
+        );
         let expected = Expected::of(self.rendering);
         for (id, live) in &self.observed.live {
             let traces = &self.rendering.traces;

@@ -45,6 +45,7 @@ use crate::reconcile::located::located;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
 use crate::reconcile::observe::observe;
+use crate::reconcile::references::missing;
 use crate::reconcile::rollout::{Answer, Asked};
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, Mode, Saved};
@@ -84,7 +85,11 @@ async fn try_run(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
         let (mut report, last_round) = planned(settings, &facts, &plan, &stores);
         // A round that is held comes again and again, and asks for nothing more.
         if settings.mode == Mode::Plan {
-            report.notes.extend(unless_stopped(settings, shortages(cluster, &plan, &facts.observed.live)).await);
+            let lacks = async {
+                let missing = missing(cluster, &plan, &facts).await.notes();
+                missing.into_iter().chain(shortages(cluster, &plan, &facts.observed.live).await).collect()
+            };
+            report.notes.extend(unless_stopped(settings, lacks).await);
         }
         (report, last_round)
     } else {
@@ -209,7 +214,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
     let service_addresses = service_addresses(cluster, &settings.policies, &rendered).await?;
     let rendering = rendered.with_addresses(&service_addresses).map_or_else(|| Arc::clone(&rendered), Arc::new);
     let policies = Policies {
-        claims: settings.siblings.claims().await,
+        claims: settings.siblings.claims(&settings.policies.kinds).await,
         known_cluster: settings.audit.as_ref().and_then(Audit::cluster).unwrap_or_default(),
         twin,
         awaited: settings.waiting.as_ref().and_then(Waiting::reason),

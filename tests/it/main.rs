@@ -62,6 +62,7 @@ mod lsp;
 mod maintenance;
 mod merging;
 mod moves;
+mod needed;
 mod no_change;
 mod notifications;
 mod overlays;

@@ -94,7 +94,7 @@ pub mod plan;
 pub mod problem;
 pub mod quantity;
 pub mod reading;
-mod references;
+pub mod references;
 pub mod relations;
 pub mod render;
 pub mod resolve;

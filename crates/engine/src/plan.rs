@@ -77,6 +77,8 @@ pub struct Observed {
     /// The objects in a namespace that may be deleted, or of a kind that may be, as far as their metadata tells; or why
     /// nobody knows.
     pub contents: BTreeMap<ObjectId, Result<Vec<Live>, String>>,
+    /// The pods on the cluster that need something that may be deleted, by that object.
+    pub users: BTreeMap<ObjectId, Vec<guard::in_use::PodUser>>,
     /// Objects that could not be read: nobody knows whether they exist.
     pub unknown: BTreeMap<ObjectId, String>,
     /// The reason why the inventory cannot be trusted: nothing is deleted then.
@@ -350,6 +352,7 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     guard::confirm::hold_back(&mut plan, inputs);
     exclusive::arrange(&mut plan, inputs);
     withdrawal::hold_replaced(&mut plan, inputs);
+    guard::in_use::hold_back(&mut plan, inputs);
     guard::confirm::keep_what_may_be_needed(&mut plan, policies);
     plan.add_namespaces(observed);
     order::sort(&mut plan.steps, &rendering.units, &policies.kinds);

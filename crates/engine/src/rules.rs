@@ -13,6 +13,7 @@ mod gateways;
 pub(crate) mod known;
 mod listeners;
 pub(crate) mod objects;
+pub mod open;
 mod pods;
 pub mod policies;
 mod ports;
@@ -33,11 +34,13 @@ use crate::interrupt;
 use crate::object::ObjectId;
 use crate::pack::Packs;
 use crate::problem::{Problem, Scope};
+use crate::references::is_referred_to;
 use crate::spec::{GATEWAY_API, Specs};
 use crate::text::did_you_mean;
 use crate::unit::{Rendering, Unit};
 use found::{Context, Sheet};
 use objects::Finding;
+use open::Open;
 pub use table::{ALL, UNSUPPORTED_ADDRESS_TYPE, find};
 pub(crate) use table::{CLASS_NOT_FOUND, CLASS_PARAMETERS_NAMESPACE_MISSING, INVALID_PARAMETERS, SERVICE_NAME};
 
@@ -125,12 +128,12 @@ impl Severities {
 }
 
 /// Returns what rules find in the documents of a source, each finding with the spec that an error holds.
-fn check(specs: &Specs, packs: &Packs, is_check: bool) -> Vec<(ObjectId, Problem)> {
-    let context = Context::new(specs, packs, is_check);
+fn check(context: &Context<'_>, open: &mut Open) -> Vec<(ObjectId, Problem)> {
+    let specs = context.specs;
     let mut found = Vec::new();
     let of_standard = specs.documents.values().filter(|document| document.id.group == GATEWAY_API);
     for document in of_standard.take_while(|_| !interrupt::is_given()) {
-        let mut sheet = Sheet::new(&context, document);
+        let mut sheet = Sheet::new(context, document);
         match document.id.kind.as_str() {
             "Gateway" => gateways::check(&mut sheet),
             "ListenerSet" => sets::check(&mut sheet),
@@ -138,6 +141,7 @@ fn check(specs: &Specs, packs: &Packs, is_check: bool) -> Vec<(ObjectId, Problem
             _ => continue,
         }
         let holds = context.parent(document).unwrap_or_else(|| document.id.clone());
+        sheet.open.into_iter().for_each(|(id, problem)| open.add(holds.clone(), id, &problem));
         found.extend(sheet.problems.into_iter().map(|problem| (holds.clone(), problem)));
     }
     found
@@ -158,8 +162,10 @@ impl Rendering {
             !problem.rule.is_some_and(is_said)
         };
         let named = services::check(&self.units, specs, packs.severities());
-        let of_pods = self.judged(&Context::new(specs, packs, is_check), of_pods);
-        let all = check(specs, packs, is_check).into_iter().chain(named).chain(of_pods);
+        let context = Context::new(specs, packs, is_check);
+        let mut open = context.open();
+        let of_pods = self.judged(&context, of_pods, &mut open);
+        let all = check(&context, &mut open).into_iter().chain(named).chain(of_pods);
         let found = all.filter(|(_, problem)| is_new(problem));
         for (held, problem) in found.collect::<Vec<_>>() {
             // What is left to a deployer is not ours to hold.
@@ -170,17 +176,24 @@ impl Rendering {
             }
             self.problems.push(Problem { scope, ..problem });
         }
+        self.open = open;
     }
 
     /// Returns what was found in pods and in other objects, as far as anybody wants to know of it.
-    fn judged(&self, context: &Context<'_>, findings: Vec<Finding>) -> Vec<(ObjectId, Problem)> {
+    fn judged(&self, context: &Context<'_>, findings: Vec<Finding>, open: &mut Open) -> Vec<(ObjectId, Problem)> {
         let is_rendered = |id: &ObjectId| self.units.iter().flat_map(Unit::all).any(|object| object.id() == id);
         let judge = |Finding { rule, is_weak, wants, problem }: Finding| {
             let problem = match wants {
                 Some(id) if context.holds(&id) || is_rendered(&id) => return None,
                 Some(id) => match did_you_mean(suggest(&id.name, context.beside(&id))) {
-                    None if !context.asks_beyond_source(rule) => return None,
-                    near => Problem { hint: near.or(problem.hint), ..problem },
+                    None if !context.asks_beyond_source(rule) || !is_referred_to(&id) => {
+                        open.add(problem.object.clone()?, id, &problem);
+                        return None;
+                    }
+                    near => {
+                        open.is_said(problem.object.clone()?, id);
+                        Problem { hint: near.or(problem.hint), ..problem }
+                    }
                 },
                 None => problem,
             };

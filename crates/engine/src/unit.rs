@@ -41,6 +41,7 @@ use crate::problem::{Place, Problem};
 use crate::reading::Reading;
 use crate::resolve::{Resolution, Resolved, resolve};
 use crate::rules::objects::{self, Finding};
+use crate::rules::open::Open;
 use crate::selector::{ClusterFacts, Fleet};
 use crate::spec::overlay::OverlayFolders;
 use crate::spec::{self, Document, Specs};
@@ -178,6 +179,9 @@ pub struct Rendering {
     /// The evidence of the reading about specs that are not there.
     #[serde(default)]
     pub reading: Reading,
+    /// References of which only a cluster can tell whether they lead anywhere.
+    #[serde(skip)]
+    pub open: Open,
 }
 
 /// The specs of a source, read once for any number of clusters.

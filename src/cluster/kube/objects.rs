@@ -34,6 +34,18 @@ impl KubeCluster {
         }
     }
 
+    /// Asks for the metadata alone.
+    pub(super) async fn try_exists(&self, kind: &Gvk, id: &ObjectId) -> Result<bool, Failure> {
+        let address = self.address(kind, id).await?;
+        let mut request = address.get(&id.name, &GetParams::default())?;
+        request.headers_mut().insert(ACCEPT, METADATA);
+        match self.transport.ask(request).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.misses(&id.name) || misses_namespace(&failure, id) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
     pub(super) async fn try_apply(&self, object: &Object, only_if: &Precondition, mode: Mode) -> Result<Live, Failure> {
         let id = object.id();
         let address = self.address(&object.gvk(), id).await?;

@@ -1,4 +1,6 @@
-//! Objects that may be deleted: what goes with them, and who still uses them.
+//! Objects that may be deleted: what goes with them, and what still needs them.
+
+mod users;
 
 use std::collections::BTreeSet;
 
@@ -18,7 +20,8 @@ use crate::reconcile::requests::{join_bounded, only_local};
 /// Looks into namespaces and kinds that may be deleted, and at Gateways of which everything may be.
 pub(super) async fn look(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {
     contents(cluster, facts, observed).await?;
-    routes(cluster, facts, observed).await
+    routes(cluster, facts, observed).await?;
+    users::look(cluster, facts, observed).await
 }
 
 async fn contents(cluster: &dyn Cluster, facts: &Facts, observed: &mut Observed) -> Result<(), ClusterError> {

@@ -17,6 +17,7 @@ use crate::reconcile::apply::model::{Applied, Terms};
 use crate::reconcile::apply::prune::prune;
 use crate::reconcile::cache::LastRound;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
+use crate::reconcile::references::missing;
 use crate::reconcile::wait::{judge, wait};
 use crate::report::ClusterReport;
 use crate::report::outcome::Outcome;
@@ -31,7 +32,7 @@ pub(super) async fn finish(
     mut applied: Applied,
 ) -> (ClusterReport, Option<LastRound>) {
     let written = Instant::now();
-    let mut after = After { live: facts.observed.live.clone(), unhealthy: Unhealthy::new() };
+    let mut after = After { live: facts.observed.live.clone(), unhealthy: Unhealthy::new(), notes: Vec::new() };
     after.live.extend(applied.live.clone());
     let ended = end(cluster, (settings, facts), &mut stores.own, &mut plan, &mut applied, &mut after).await;
     let ended = match ended {
@@ -44,7 +45,8 @@ pub(super) async fn finish(
     if ended.is_ok() {
         applied.outcomes.extend(released(&plan));
     }
-    let report = report(settings, facts, &plan, &applied, &after.live, &after.unhealthy);
+    let mut report = report(settings, facts, &plan, &applied, &after.live, &after.unhealthy);
+    report.notes.append(&mut after.notes);
     if let Err(error) = ended {
         let failed = Conclusion::failed(&error).report;
         return (ClusterReport { state: failed.state, error: failed.error, ..report }, None);
@@ -61,6 +63,26 @@ struct After {
     live: BTreeMap<ObjectId, Live>,
     /// The objects that are not healthy.
     unhealthy: Unhealthy,
+    /// Notes on what they need and the cluster does not have.
+    notes: Vec<String>,
+}
+
+impl After {
+    /// Others have had the time of the round to make what is needed, so that only now it is said to be missing.
+    async fn look_for_what_is_needed(
+        &mut self,
+        cluster: &dyn Cluster,
+        (settings, facts): (&RoundSettings, &Facts),
+        plan: &Plan,
+    ) {
+        let missing = tokio::select! {
+            biased;
+            () = settings.stop.cancelled() => return,
+            missing = missing(cluster, plan, facts) => missing,
+        };
+        missing.explain(&facts.rendering, &facts.policies, &mut self.unhealthy);
+        self.notes = missing.notes();
+    }
 }
 
 async fn end(
@@ -88,6 +110,9 @@ async fn end(
         bystanders.retain(|id, _| !snapshots.contains_key(id));
         let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));
         bystanders.extend(known);
+    }
+    if applied.lost.is_none() {
+        after.look_for_what_is_needed(cluster, (settings, facts), plan).await;
     }
     if settings.suspension.is_over() {
         // Nobody knows what would have become of it.

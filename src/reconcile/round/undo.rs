@@ -25,7 +25,9 @@ pub(super) async fn plan(
 ) -> Plan {
     let mut restoration = restoration(changes, observed, owned, &policies.marker);
     leave_out(cluster, &mut restoration, observed).await;
-    let mut plan = plan::plan(&restoration.rendering, observed, &restoration.owned, policies);
+    let left_alone = restoration.refusals.iter().map(|refusal| refusal.id.clone()).collect();
+    let policies = Policies { left_alone, ..policies.clone() };
+    let mut plan = plan::plan(&restoration.rendering, observed, &restoration.owned, &policies);
     plan.refusals.extend(restoration.refusals);
     for (id, entry) in &owned.entries {
         plan.inventory.entries.entry(id.clone()).or_insert_with(|| entry.clone());

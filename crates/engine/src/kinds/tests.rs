@@ -115,7 +115,7 @@ fn no_kind_of_kubernetes_is_slow_or_left_to_others() {
     check(|row| row.resources, &[]);
     check(|row| !row.others_may_add.is_empty(), &[]);
     check(|row| row.makes.is_some() || row.pod_label.is_some(), &[]);
-    check(|row| row.templates != ["spec.template"], &[("batch", "CronJob")]);
+    check(|row| row.templates != ["spec.template"], &[("", "PodTemplate"), ("batch", "CronJob")]);
 }
 
 #[test]

@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::guard::in_use::named;
+use crate::kinds;
 use crate::object::{Object, ObjectId};
 use crate::problem::{Scope, unreadable_files};
 use crate::reading::Reading;
@@ -48,17 +50,26 @@ pub struct Wanted {
     unclear: Option<String>,
     /// The evidence of its source about specs that are not there.
     reading: Reading,
+    /// The objects that its pods need, each with what refers to it.
+    uses: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
 }
 
 impl Wanted {
     /// Reads it off a rendering.
-    pub fn of(rendering: &Rendering) -> Self {
+    pub fn of(rendering: &Rendering, kinds: &kinds::Table) -> Self {
+        let mut uses: BTreeMap<ObjectId, BTreeSet<ObjectId>> = BTreeMap::new();
+        for object in rendering.units.iter().flat_map(Unit::all) {
+            for id in named(object, kinds) {
+                uses.entry(id).or_default().insert(object.id().clone());
+            }
+        }
         Self {
             objects: rendering.units.iter().flat_map(objects).collect(),
             broken: rendering.broken.clone(),
             mentioned: rendering.documents.union(&rendering.self_managed).cloned().collect(),
             unclear: unclear(rendering),
             reading: rendering.reading.clone(),
+            uses,
         }
     }
 
@@ -123,6 +134,14 @@ impl Claims {
     /// Returns the sync that is going to have an object, because it wants it.
     pub fn by(&self, id: &ObjectId) -> Option<&str> {
         self.takers().find(|(_, claim)| claim.wants(id)).map(|(sync, _)| sync)
+    }
+
+    /// Returns what refers to an object for its pods, in words: whoever applies it, it is going to be there.
+    pub(crate) fn users(&self, id: &ObjectId) -> impl Iterator<Item = String> {
+        self.syncs.iter().flat_map(move |(sync, claim)| {
+            let uses = if let Claim::Known(wanted) = claim { wanted.uses.get(id) } else { None };
+            uses.into_iter().flatten().map(move |user| format!("{user} of sync {sync:?}"))
+        })
     }
 
     /// Says which sync may be going to have an object of a unit, and why that is not certain.

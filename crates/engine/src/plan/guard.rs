@@ -7,6 +7,7 @@
 pub(super) mod adopt;
 pub mod confirm;
 pub mod contents;
+pub mod in_use;
 pub(super) mod overlay;
 pub mod rollout;
 pub(super) mod source;
@@ -102,6 +103,8 @@ pub enum Guard {
     OverlayLost,
     /// Another sync has to be through first.
     DependsOn,
+    /// Something is to be deleted that pods need which stay.
+    InUse,
 }
 
 impl Guard {

@@ -166,6 +166,9 @@ pub struct Policies {
     pub claims: Claims,
     /// Former names of this sync: what bears their marks becomes its own.
     pub renamed_from: BTreeSet<String>,
+    /// Objects that keep nothing of what they refer to: an undo is asked to take it away, and leaves them only because
+    /// their round ended before it could note what it had done to them.
+    pub left_alone: BTreeSet<ObjectId>,
 }
 
 impl Policies {
@@ -201,6 +204,7 @@ impl Policies {
             conflicts: Conflicts::default(),
             claims: Claims::default(),
             renamed_from: BTreeSet::new(),
+            left_alone: BTreeSet::new(),
         }
     }
 

@@ -1,7 +1,10 @@
 //! The documents around the one that is looked at, and the sheet on which is written what was found.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use super::open::Open;
+use super::table::REFERENCE_NOT_FOUND;
 use super::{Id, Severities};
 use crate::object::ObjectId;
 use crate::pack::Packs;
@@ -93,6 +96,12 @@ impl<'a> Context<'a> {
         self.is_check || self.severities.0.contains_key(&rule)
     }
 
+    /// Begins the list of what only a cluster can answer.
+    pub(super) fn open(&self) -> Open {
+        let is_off = self.severities.scope(REFERENCE_NOT_FOUND, true).is_none();
+        Open::new(Arc::clone(&self.specs.known.secrets), is_off)
+    }
+
     /// Returns the names of documents that no pack claims and that differ from an object in their name only.
     pub(super) fn beside<'b>(&'b self, id: &'b ObjectId) -> impl Iterator<Item = &'a str> {
         let others = self.others.get(id.group.as_str()).into_iter().flatten();
@@ -113,6 +122,8 @@ pub(super) struct Sheet<'a> {
     /// Who provisions it.
     pub(super) provider: Provider,
     pub(super) problems: Vec<Problem>,
+    /// References that nothing in the source answers, and of which nothing is said for that.
+    pub(super) open: Vec<(ObjectId, Problem)>,
 }
 
 impl<'a> Sheet<'a> {
@@ -126,7 +137,7 @@ impl<'a> Sheet<'a> {
             }
             _ => class(document).map_or(Provider::Unknown, |class| context.provider(class)),
         };
-        Self { context, document, provider, problems: Vec::new() }
+        Self { context, document, provider, problems: Vec::new(), open: Vec::new() }
     }
 
     pub(super) fn root(&self) -> &'a Node {
@@ -160,6 +171,14 @@ impl<'a> Sheet<'a> {
     /// Adds a finding that is a warning, unless the config file says otherwise of its rule.
     pub(super) fn warn(&mut self, rule: Id, path: &[&str], (message, hint): (String, String)) {
         self.write(rule, true, path, (message, hint));
+    }
+
+    /// Notes a reference to something that only a cluster may have.
+    pub(super) fn leave_open(&mut self, rule: Id, (id, path): (ObjectId, &[&str]), message: String) {
+        if self.asks(rule) {
+            let problem = self.document.problem(path, message).by(rule);
+            self.open.push((id, Problem { scope: Scope::Warning, ..problem }));
+        }
     }
 
     fn write(&mut self, rule: Id, is_weak: bool, path: &[&str], (message, hint): (String, String)) {

@@ -3,6 +3,7 @@
 //! It is taken from all documents once, when they are read, because of those that no pack claims little is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::found::text;
 use crate::kinds::row::Scope;
@@ -22,7 +23,7 @@ const ISSUERS: [&str; 2] = ["/issuer", "/cluster-issuer"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// Secrets that controllers make: namespace and name.
-    secrets: BTreeSet<(String, String)>,
+    pub(super) secrets: Arc<BTreeSet<(String, String)>>,
     /// References that are allowed, by the namespace that allows them.
     grants: BTreeMap<String, Vec<Grant>>,
     /// Labels of namespaces.
@@ -43,7 +44,7 @@ struct Grant {
 impl Known {
     /// Takes what matters out of the documents of a source.
     pub(crate) fn of(specs: &Specs) -> Self {
-        let mut known = Self::default();
+        let (mut known, mut secrets) = (Self::default(), BTreeSet::new());
         let home = |document: &Document| specs.home(document).to_owned();
         for document in specs.unclaimed.iter().chain(specs.documents.values()) {
             match document.id.group_kind() {
@@ -59,11 +60,11 @@ impl Known {
                     let is_copy = !group.is_empty() && kind.ends_with("Secret");
                     let named = SECRET_FIELDS.iter().filter_map(|path| text(&document.root, path));
                     let named = named.chain(is_copy.then_some(document.id.name.as_str()));
-                    known.secrets.extend(named.map(|name| (home(document), name.to_owned())));
+                    secrets.extend(named.map(|name| (home(document), name.to_owned())));
                 }
             }
         }
-        known
+        Self { secrets: Arc::new(secrets), ..known }
     }
 
     /// Tells whether a controller makes a Secret, by what the source says.

@@ -3,6 +3,7 @@
 use super::Id;
 use super::found::{Sheet, dotted, text};
 use super::known::asks_for_certificates;
+use super::open::NOT_IN_SOURCE;
 use super::table::REFERENCE_NOT_GRANTED;
 use crate::check::suggest;
 use crate::object::ObjectId;
@@ -79,10 +80,10 @@ impl Sheet<'_> {
             return;
         }
         let near = did_you_mean(suggest(&id.name, self.context.beside(&id)));
+        let message = format!("{} names {id}, {NOT_IN_SOURCE}", dotted(&reference.parts("")));
         if near.is_none() && !self.asks_beyond_source(rule) {
-            return;
+            return self.leave_open(rule, (id, &reference.parts("name")), message);
         }
-        let message = format!("{} names {id}, which is not in the source", dotted(&reference.parts("")));
         let hint = near.unwrap_or_else(|| "it has to be on the cluster by then".to_owned());
         self.warn(rule, &reference.parts("name"), (message, hint));
     }
