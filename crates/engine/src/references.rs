@@ -8,8 +8,7 @@
 use serde_json::Value;
 
 use crate::kinds;
-use crate::object::{Gvk, ObjectId, group_kind};
-use crate::relations::templates;
+use crate::object::{Gvk, ObjectId, at, group_kind};
 
 /// The account that each namespace has.
 const DEFAULT: &str = "default";
@@ -101,6 +100,16 @@ pub fn is_referred_to(id: &ObjectId) -> bool {
 pub fn asked_as(id: &ObjectId) -> Gvk {
     let version = if id.group.is_empty() { "v1".to_owned() } else { format!("{}/v1", id.group) };
     Gvk::new(&version, &id.kind)
+}
+
+/// Returns the pod templates of a workload. A Pod is its own.
+pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
+    let (group, kind) = group_kind(body);
+    if (group, kind) == ("", "Pod") {
+        return vec![body];
+    }
+    let all = kinds.row(group, kind).templates.iter().flat_map(|path| at(body, path));
+    all.filter(|template| template["spec"]["containers"].is_array()).collect()
 }
 
 /// Returns all that an object refers to for pods: for its own, or for those that have it as their account.

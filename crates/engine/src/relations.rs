@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::kinds;
 use crate::kinds::row::{Makes, Reference, Row, Selects};
 use crate::object::{ObjectId, at, group_kind, metadata};
-use crate::references::of_pod;
+use crate::references::{of_pod, templates};
 
 /// An object among others, by its number, with what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,15 +67,6 @@ pub fn pod_labels(body: &Value) -> Option<&serde_json::Map<String, Value>> {
     let labels =
         selector["matchLabels"].as_object().or_else(|| selector.as_object()).filter(|labels| !labels.is_empty());
     labels.filter(|labels| labels.values().all(Value::is_string))
-}
-
-/// Returns the pod templates of a workload. A Pod is its own.
-pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
-    if group_kind(body) == ("", "Pod") {
-        return vec![body];
-    }
-    let all = row(body, kinds).templates.iter().flat_map(|path| at(body, path));
-    all.filter(|template| template["spec"]["containers"].is_array()).collect()
 }
 
 /// Returns the Service by which requests come to what some objects are: one that a pool names is only asked by gateways, so

@@ -7,7 +7,8 @@ use gatewright_engine::health::{Readiness, health, pods};
 use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::relations::{Part, is_made_for, parts, pod_labels, templates};
+use gatewright_engine::references::templates;
+use gatewright_engine::relations::{Part, is_made_for, parts, pod_labels};
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
 

@@ -19,7 +19,7 @@ use super::texts::Texts;
 use crate::kinds;
 use crate::object::Object;
 use crate::problem::{Problem, Scope};
-use crate::relations;
+use crate::references::templates;
 
 /// The template of a pod, and all that was found in it.
 struct Pod<'a> {
@@ -41,7 +41,7 @@ pub(super) fn find(
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for owner in objects {
-        for template in relations::templates(owner.body(), kinds) {
+        for template in templates(owner.body(), kinds) {
             let mut pod = Pod { owner, spec: &template["spec"], texts, findings: Vec::new() };
             containers::check(&mut pod);
             shape::check(&mut pod);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kinds;
 use crate::object::Object;
-use crate::relations;
+use crate::references;
 
 /// A field whose value, together with those of others, an item of a list has alone; and what it is if nobody says it.
 type Key = (&'static str, Option<&'static str>);
@@ -40,7 +40,7 @@ fn in_object(object: &Object, kinds: &kinds::Table) -> Vec<String> {
             [twice(&ports, "ports", &SERVICE_PORT), twice(&ports, "ports", &NAME)].concat()
         }
         ("", "Pod") => in_pod(&body["spec"]),
-        _ => relations::templates(body, kinds).into_iter().flat_map(|template| in_pod(&template["spec"])).collect(),
+        _ => references::templates(body, kinds).into_iter().flat_map(|template| in_pod(&template["spec"])).collect(),
     }
 }
 

@@ -10,8 +10,8 @@ use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
 use gatewright_engine::plan::Observed;
 use gatewright_engine::plan::guard::in_use::PodUser;
-use gatewright_engine::references::{is_referred_to, of_pod};
-use gatewright_engine::relations::{pod_labels, templates};
+use gatewright_engine::references::{is_referred_to, of_pod, templates};
+use gatewright_engine::relations::pod_labels;
 use gatewright_engine::unit::Unit;
 use tracing::debug;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Finding, Part, Sheet};
 use crate::check::{self, InValue};
-use crate::relations;
+use crate::references;
 use crate::rules::table::OBJECT_FIELD;
 use crate::rules::texts::Step;
 use crate::schema::{Schema, kubernetes};
@@ -17,7 +17,7 @@ pub(super) fn check(sheet: &mut Sheet<'_>) {
     }
     // The templates of pods in other kinds are Kubernetes' own; what comes of them an operator decides.
     let Some(schema) = kubernetes::pod_template() else { return };
-    for template in relations::templates(body, sheet.kinds) {
+    for template in references::templates(body, sheet.kinds) {
         compare(sheet, template, schema);
     }
     sheet.findings = std::mem::take(&mut sheet.findings).into_iter().map(Finding::weak).collect();
