@@ -122,7 +122,8 @@ pub fn of_pods<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<Reference<'a>> 
     templates(body, kinds).into_iter().flat_map(|template| of_pod(&template["spec"])).collect()
 }
 
-/// A pod gets what its account has for the pulling of images; other Secrets of an account are for whoever may use it.
+/// A pod gets what its account has for the pulling of images. Of the other Secrets of an account operators take
+/// credentials, such as those for models.
 fn of_account(body: &Value) -> Vec<Reference<'_>> {
     let mut found = Vec::new();
     for secret in items(&body["imagePullSecrets"]).chain(items(&body["secrets"])) {

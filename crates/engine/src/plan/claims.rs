@@ -136,9 +136,10 @@ impl Claims {
         self.takers().find(|(_, claim)| claim.wants(id)).map(|(sync, _)| sync)
     }
 
-    /// Returns what refers to an object for its pods, in words: whoever applies it, it is going to be there.
+    /// Returns what refers to an object for its pods and is going to be there, in words. A sync that only reports makes
+    /// nothing; what somebody else has made of its source shows in pods.
     pub(crate) fn users(&self, id: &ObjectId) -> impl Iterator<Item = String> {
-        self.syncs.iter().flat_map(move |(sync, claim)| {
+        self.takers().flat_map(move |(sync, claim)| {
             let uses = if let Claim::Known(wanted) = claim { wanted.uses.get(id) } else { None };
             uses.into_iter().flatten().map(move |user| format!("{user} of sync {sync:?}"))
         })

@@ -157,6 +157,7 @@ mod tests {
     use crate::inventory::{Entry, Inventory};
     use crate::kinds::name::KindName;
     use crate::live::Live;
+    use crate::plan::claims::{Claim, Wanted};
     use crate::plan::guard::rollout::Wait;
     use crate::plan::policies::{Confirm, MaxDelete, Policies};
     use crate::plan::tests::policies;
@@ -328,6 +329,23 @@ mod tests {
         world.observed.users = BTreeMap::from([(owned[0].id().clone(), vec![pod("goes-1", Some(&goes))])]);
         let plan = world.plan();
         assert_eq!((held(&plan), plan.prunes().count()), (Vec::new(), 2));
+    }
+
+    #[test]
+    fn another_sync_keeps_what_it_needs_unless_it_only_reports() {
+        let user = workload("Deployment", "theirs", &json!({"serviceAccountName": "x"}));
+        let stays = secret("stays");
+        let needed = object("v1", "ServiceAccount", "x", &Value::Null);
+        let mut world = World::new(&[needed, stays.clone()], std::slice::from_ref(&stays));
+        let theirs = Rendering { units: vec![unit(&user)], ..Rendering::default() };
+        let claim = Claim::Known(Arc::new(Wanted::of(&theirs, &world.policies.kinds)));
+        world.policies.claims.syncs.insert("other".to_owned(), claim);
+        let says = "is used by Deployment a/theirs of sync \"other\"";
+        let plan = world.plan();
+        assert!(matches!(held(&plan).as_slice(), [one] if one.ends_with(says)), "{plan}");
+        world.policies.claims.reports.insert("other".to_owned());
+        let plan = world.plan();
+        assert_eq!((held(&plan), plan.prunes().count()), (Vec::new(), 1), "{plan}");
     }
 
     #[test]
