@@ -5,8 +5,9 @@
 //! for it. Whoever may not look says so once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 
-use futures::FutureExt;
+use futures::stream::{self, StreamExt as _};
 use gatewright_engine::error::Chain;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Plan;
@@ -18,9 +19,9 @@ use gatewright_engine::unit::Unit;
 use gatewright_engine::unit::marked::Marked;
 use tracing::debug;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Reason};
 use crate::reconcile::model::{Facts, Unhealthy};
-use crate::reconcile::requests::{join_bounded, only_local};
+use crate::reconcile::requests::{CONCURRENCY, only_local};
 
 /// The most objects that are looked for in a round.
 const MOST: usize = 100;
@@ -44,17 +45,26 @@ pub(crate) async fn missing(cluster: &dyn Cluster, plan: &Plan, facts: &Facts) -
     let mut open = if cluster.has_health() { open(plan, &facts.rendering, &facts.policies) } else { BTreeMap::new() };
     open.retain(|id, _| !facts.observed.live.contains_key(id));
     let mut missing = Missing { more: open.len().saturating_sub(MOST), ..Missing::default() };
-    let looks = open
-        .into_iter()
-        .take(MOST)
-        .map(|(id, problem)| async move { (cluster.exists(&asked_as(&id), &id).await, id, problem) }.boxed());
-    for (there, id, problem) in join_bounded(looks.collect()).await {
-        match there.map_err(only_local) {
+    let looks = open.into_iter().take(MOST);
+    let looks = looks.map(async |(id, problem)| (cluster.exists(&asked_as(&id), &id).await, id, problem));
+    let mut looks = pin!(stream::iter(looks).buffer_unordered(CONCURRENCY));
+    while let Some((there, id, problem)) = looks.next().await {
+        match there {
             Ok(true) => {}
             Ok(false) => drop(missing.absent.insert(id, problem)),
-            Err(Ok(_)) => missing.unseen.push(id),
-            // The round itself says so if it is still so then.
-            Err(Err(error)) => debug!(object = %id, error = %Chain(&error), "cannot look for what is needed"),
+            Err(error) if error.reason == Reason::Forbidden => missing.unseen.push(id),
+            // The cluster has no such kind, or takes no object of such a name.
+            Err(error) if [Reason::Invalid, Reason::NotFound].contains(&error.reason) => {
+                missing.absent.insert(id, problem);
+            }
+            Err(error) => {
+                debug!(object = %id, error = %Chain(&error), "cannot look for what is needed");
+                // Whoever answers this with an error answers the others so as well, each after a while. The round itself
+                // says so if it is still so then.
+                if only_local(error).is_err() {
+                    break;
+                }
+            }
         }
     }
     missing.unseen.sort();

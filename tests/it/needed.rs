@@ -210,6 +210,71 @@ fn what_workloads_that_stay_need_is_not_deleted_without_a_person() {
     place.sync().exits(0).says("1 object deleted");
 }
 
+/// Operators make pods over several objects of theirs.
+#[test]
+fn pods_of_what_goes_are_known_however_many_objects_stand_between() {
+    let place = Place::new("unclaimed: apply, prune: {confirm: {kinds: []}}");
+    let name = place.site.name.clone();
+    for file in ["token", "stays"] {
+        small(&place, "Secret", file);
+    }
+    place.site.spec("web", &deployment(&place, "web", &with_secret("web", "token")));
+    place.sync().exits(0);
+    let owned = |kind: &str, name: &str, (version, of_kind, of): (&str, &str, &str), more: &Value| {
+        let uid = place.site.get(&format!("{of_kind}/{of}"))["metadata"]["uid"].clone();
+        let owner = json!({"apiVersion": version, "kind": of_kind, "name": of, "uid": uid, "controller": true});
+        let metadata = json!({"name": name, "ownerReferences": [owner]});
+        let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata});
+        object.as_object_mut().expect("it is one").extend(more.as_object().cloned().unwrap_or_default());
+        place.site.create(&object);
+    };
+    owned("ConfigMap", "a", ("apps/v1", "Deployment", "web"), &json!({}));
+    for (name, of) in [("b", "a"), ("c", "b"), ("d", "c")] {
+        owned("ConfigMap", name, ("v1", "ConfigMap", of), &json!({}));
+    }
+    owned("Pod", "worker", ("v1", "ConfigMap", "d"), &json!({"spec": with_secret("x", "token")["spec"]}));
+    place.site.drop(&["token"]);
+    place.sync().exits(3).says(&format!("Secret {name}/token is used by Deployment {name}/web"));
+    place.site.drop(&["web"]);
+    place.sync().exits(0).says("2 objects deleted");
+}
+
+/// Whoever writes the template of a pod writes names that nobody has checked.
+#[test]
+fn a_name_that_no_object_can_have_is_not_there_and_asks_for_nothing_else() {
+    let place = Place::new("unclaimed: apply");
+    let name = &place.site.name;
+    let names = ["../../kube-system/secrets/x", "x?watch=true", "x#", "%2e%2e"];
+    for (index, secret) in names.iter().enumerate() {
+        place
+            .site
+            .spec(&format!("app-{index}"), &deployment(&place, &format!("app-{index}"), &with_secret("a", secret)));
+    }
+    let mut run = place.run(&["plan"]);
+    for secret in names {
+        run = run.says(&format!("names Secret {name}/{secret}, which is not on the cluster"));
+    }
+    lacks(&run, "the credentials do not show");
+    let paths: Vec<String> = place.proxy.seen().into_iter().map(|seen| seen.path).collect();
+    assert!(!paths.iter().any(|path| path.contains("/secrets")), "{paths:?}");
+}
+
+/// A server that answers nothing but "later" is not asked a hundred times.
+#[test]
+fn who_is_told_to_come_later_stops_looking() {
+    let place = Place::new("unclaimed: apply");
+    for index in 0..30 {
+        let app = format!("app-{index}");
+        place.site.spec(&app, &deployment(&place, &app, &with_secret(&app, &app)));
+    }
+    let is_look = |seen: &Seen| seen.path.contains("/secrets/app-");
+    place.proxy.answer(ALWAYS, is_look, Answer::Refused(429, "later"));
+    place.run(&["plan"]).exits(0).says("30 objects to create");
+    let asked: std::collections::BTreeSet<String> =
+        place.proxy.seen().into_iter().filter(|seen| is_look(seen)).map(|seen| seen.path).collect();
+    assert!((1..=16).contains(&asked.len()), "{asked:?}");
+}
+
 #[test]
 fn what_is_held_keeps_what_it_needs() {
     let place = Place::new("unclaimed: apply, prune: {confirm: {kinds: [Deployment]}}");

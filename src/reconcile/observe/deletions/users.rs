@@ -19,8 +19,9 @@ use crate::cluster::{Cluster, ClusterError, Search};
 use crate::reconcile::model::Facts;
 use crate::reconcile::requests::only_local;
 
-/// The most steps from a pod to what it was made for: such as from a pod over its job to what has made that.
-const DEEPEST: usize = 3;
+/// The most steps from a pod to what it was made for: a worker of a group over its set, its leader, the leaders' set and the
+/// group to the service.
+const DEEPEST: usize = 6;
 
 /// The most owners of pods that are read in a round.
 const MOST_OWNERS: usize = 20;
