@@ -210,6 +210,48 @@ fn what_workloads_that_stay_need_is_not_deleted_without_a_person() {
     place.sync().exits(0).says("1 object deleted");
 }
 
+#[test]
+fn what_listeners_that_stay_need_is_not_deleted_without_a_person() {
+    let place = Place::new("unclaimed: apply, prune: {confirm: {kinds: []}}");
+    let name = place.site.name.clone();
+    let gateway = |certificate: &str| {
+        let listener = json!({
+            "name": "https", "port": 443, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": certificate}]},
+        });
+        let spec = json!({"gatewayClassName": "kgateway", "listeners": [listener]});
+        let metadata = json!({"name": "edge", "namespace": name});
+        let version = "gateway.networking.k8s.io/v1";
+        place.site.spec(
+            "edge",
+            &json!({
+                "apiVersion": version, "kind": "Gateway", "metadata": metadata, "spec": spec,
+            })
+            .to_string(),
+        );
+    };
+    // One of nearly the same name stays, and is another one.
+    for certificate in ["cert-1", "cert-2"] {
+        small(&place, "Secret", certificate);
+    }
+    gateway("cert-1");
+    place.sync().exits(0);
+    place.site.drop(&["cert-1"]);
+    place.sync().exits(3).says(&format!("Secret {name}/cert-1 is used by Gateway {name}/edge"));
+    place.site.get("secret/cert-1");
+    // The severity of a rule is about what is said, and not about what is lost.
+    let config = place.site.desk.read("gatewright.yaml");
+    let off = "rules: {GW010: {severity: off, reason: \"others make them\"}}\n";
+    place.site.desk.write("gatewright.yaml", &format!("{config}{off}"));
+    place.sync().exits(3).says(&format!("Secret {name}/cert-1 is used by Gateway {name}/edge"));
+    // What cannot be read may name it, and what was made of it stays.
+    gateway("cert-2");
+    let text = place.site.desk.read("specs/edge.yaml");
+    place.site.desk.write("specs/edge.yaml", &text.replace("\"port\":443", "\"port\":\"x\""));
+    place.sync().exits(1).says(&format!("Secret {name}/cert-1 is used by Gateway {name}/edge"));
+    gateway("cert-2");
+    place.sync().exits(0).says("1 object deleted");
+}
+
 /// Operators make pods over several objects of theirs.
 #[test]
 fn pods_of_what_goes_are_known_however_many_objects_stand_between() {
@@ -244,13 +286,15 @@ fn pods_of_what_goes_are_known_however_many_objects_stand_between() {
 fn a_name_that_no_object_can_have_is_not_there_and_asks_for_nothing_else() {
     let place = Place::new("unclaimed: apply");
     let name = &place.site.name;
+    // API servers check the names in variables, and not those in volumes.
     let names = ["../../kube-system/secrets/x", "x?watch=true", "x#", "%2e%2e"];
-    for (index, secret) in names.iter().enumerate() {
-        place
-            .site
-            .spec(&format!("app-{index}"), &deployment(&place, &format!("app-{index}"), &with_secret("a", secret)));
-    }
-    let mut run = place.run(&["plan"]);
+    let volume =
+        |(index, secret): (usize, &&str)| json!({"name": format!("v-{index}"), "secret": {"secretName": secret}});
+    let volumes: Vec<Value> = names.iter().enumerate().map(volume).collect();
+    let spec = json!({"containers": [{"name": "app", "image": "i"}], "volumes": volumes});
+    let template = json!({"metadata": {"labels": {"app": "app"}}, "spec": spec});
+    place.site.spec("app", &deployment(&place, "app", &template));
+    let mut run = place.run(&["plan"]).exits(0);
     for secret in names {
         run = run.says(&format!("names Secret {name}/{secret}, which is not on the cluster"));
     }

@@ -142,6 +142,7 @@ fn check(context: &Context<'_>, open: &mut Open) -> Vec<(ObjectId, Problem)> {
         }
         let holds = context.parent(document).unwrap_or_else(|| document.id.clone());
         sheet.open.into_iter().for_each(|(id, problem)| open.add(holds.clone(), id, &problem));
+        open.is_named(&document.id, sheet.named);
         found.extend(sheet.problems.into_iter().map(|problem| (holds.clone(), problem)));
     }
     found

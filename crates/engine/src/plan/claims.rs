@@ -50,7 +50,7 @@ pub struct Wanted {
     unclear: Option<String>,
     /// The evidence of its source about specs that are not there.
     reading: Reading,
-    /// The objects that its pods need, each with what refers to it.
+    /// The objects that its pods and listeners need, each with what refers to it.
     uses: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
 }
 
@@ -62,6 +62,9 @@ impl Wanted {
             for id in named(object, kinds) {
                 uses.entry(id).or_default().insert(object.id().clone());
             }
+        }
+        for (by, id) in rendering.open.named() {
+            uses.entry(id.clone()).or_default().insert(by.clone());
         }
         Self {
             objects: rendering.units.iter().flat_map(objects).collect(),
@@ -136,7 +139,7 @@ impl Claims {
         self.takers().find(|(_, claim)| claim.wants(id)).map(|(sync, _)| sync)
     }
 
-    /// Returns what refers to an object for its pods and is going to be there, in words. A sync that only reports makes
+    /// Returns what refers to an object for its pods or listeners and is going to be there, in words. A sync that only reports makes
     /// nothing; what somebody else has made of its source shows in pods.
     pub(crate) fn users(&self, id: &ObjectId) -> impl Iterator<Item = String> {
         self.takers().flat_map(move |(sync, claim)| {

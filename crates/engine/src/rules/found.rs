@@ -124,6 +124,8 @@ pub(super) struct Sheet<'a> {
     pub(super) problems: Vec<Problem>,
     /// References that nothing in the source answers, and of which nothing is said for that.
     pub(super) open: Vec<(ObjectId, Problem)>,
+    /// All that it names and may name.
+    pub(super) named: BTreeSet<ObjectId>,
 }
 
 impl<'a> Sheet<'a> {
@@ -137,7 +139,7 @@ impl<'a> Sheet<'a> {
             }
             _ => class(document).map_or(Provider::Unknown, |class| context.provider(class)),
         };
-        Self { context, document, provider, problems: Vec::new(), open: Vec::new() }
+        Self { context, document, provider, problems: Vec::new(), open: Vec::new(), named: BTreeSet::new() }
     }
 
     pub(super) fn root(&self) -> &'a Node {

@@ -29,6 +29,8 @@ pub struct Open {
     written: BTreeMap<ObjectId, Vec<(ObjectId, Problem)>>,
     /// Those of which something is said already.
     said: BTreeSet<(ObjectId, ObjectId)>,
+    /// Certificates and authorities that Gateways and listener sets name, wherever they are: by whom, and what.
+    named: BTreeSet<(ObjectId, ObjectId)>,
     /// Secrets that controllers make of what the source holds: namespace and name.
     made: Arc<BTreeSet<(String, String)>>,
     /// Nobody wants to know of what pods name.
@@ -48,6 +50,16 @@ impl Open {
         let message = problem.message.replace(NOT_IN_SOURCE, NOWHERE);
         let problem = Problem { message, scope: Scope::Warning, ..problem.clone() }.hint(WAITS);
         self.written.entry(unit).or_default().push((id, problem));
+    }
+
+    /// Notes what a document names.
+    pub(super) fn is_named(&mut self, by: &ObjectId, ids: BTreeSet<ObjectId>) {
+        self.named.extend(ids.into_iter().map(|id| (by.clone(), id)));
+    }
+
+    /// Returns the certificates and authorities that Gateways and listener sets name: by whom, and what.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&ObjectId, &ObjectId)> {
+        self.named.iter().map(|(by, id)| (by, id))
     }
 
     /// Notes that something is said of a reference without a cluster.

@@ -76,6 +76,7 @@ impl Sheet<'_> {
             );
             return self.warn(REFERENCE_NOT_GRANTED, &reference.parts("namespace"), (message, hint));
         }
+        self.named.insert(id.clone());
         if self.is_there(&id) {
             return;
         }

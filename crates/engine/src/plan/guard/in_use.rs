@@ -1,7 +1,7 @@
-//! Objects that pods need: what is to be deleted while something that stays refers to it waits for a person.
+//! Objects that pods and listeners need: what is to be deleted while something that stays refers to it waits for a person.
 //!
-//! A pod that runs keeps what it has read, and nobody notices anything until it is replaced: then it does not start. What
-//! stays is what is wanted, by us and by our other syncs there, what is not deleted though nobody wants it any more, and
+//! A pod that runs keeps what it has read, and nobody notices anything until it is replaced: then it does not start. A
+//! listener without its certificate is closed at once. What stays is what is wanted, by us and by our other syncs there, what is not deleted though nobody wants it any more, and
 //! pods of others as far as anybody may look.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,10 @@ use crate::object::{Object, ObjectId};
 use crate::plan::refusal::Reason;
 use crate::plan::{Inputs, Plan};
 use crate::references::{is_referred_to, of};
+use crate::spec::GATEWAY_API;
 use crate::text::{count, listed};
 use crate::unit::Unit;
+use crate::unit::marked::Marked;
 
 /// The most users of an object that are named.
 const NAMED: usize = 3;
@@ -120,6 +122,10 @@ fn users(plan: &Plan, candidates: &BTreeMap<ObjectId, Candidate>, inputs: Inputs
             users.entry(id).or_default().insert(object.id().clone());
         }
     }
+    let listened = rendering.open.named().filter(|(_, id)| ids.contains(id));
+    for (by, id) in listened.chain(may_name(rendering, &ids)) {
+        users.entry(id.clone()).or_default().insert(by.clone());
+    }
     for (id, pods) in observed.users.iter().filter(|(id, _)| ids.contains(id)) {
         let is_told = |of: &ObjectId| is_over(of) || changed.contains(of);
         let left = pods.iter().filter(|user| !user.of.as_ref().is_some_and(is_told));
@@ -128,6 +134,22 @@ fn users(plan: &Plan, candidates: &BTreeMap<ObjectId, Candidate>, inputs: Inputs
         users.entry(id.clone()).or_default().extend(names);
     }
     users
+}
+
+/// Returns Gateways and listener sets that are broken, each with what it may name: nobody knows, and what was made of them
+/// stays.
+fn may_name<'a>(
+    rendering: &'a Marked,
+    ids: &BTreeSet<&'a ObjectId>,
+) -> impl Iterator<Item = (&'a ObjectId, &'a ObjectId)> {
+    let read: BTreeSet<&ObjectId> = rendering.open.named().map(|(by, _)| by).collect();
+    let unread = rendering.broken.iter().filter(move |spec| spec.group == GATEWAY_API && !read.contains(spec));
+    let named = ids.iter().copied().filter(|id| ["ConfigMap", "Secret"].contains(&&*id.kind));
+    let named: Vec<&ObjectId> = named.collect();
+    unread.flat_map(move |spec| {
+        let near = named.clone().into_iter().filter(move |id| id.namespace == spec.namespace);
+        near.map(move |id| (spec, id))
+    })
 }
 
 /// Returns what an object refers to.
@@ -340,9 +362,9 @@ mod tests {
         let theirs = Rendering { units: vec![unit(&user)], ..Rendering::default() };
         let claim = Claim::Known(Arc::new(Wanted::of(&theirs, &world.policies.kinds)));
         world.policies.claims.syncs.insert("other".to_owned(), claim);
-        let says = "is used by Deployment a/theirs of sync \"other\"";
+        let end = "is used by Deployment a/theirs of sync \"other\"";
         let plan = world.plan();
-        assert!(matches!(held(&plan).as_slice(), [one] if one.ends_with(says)), "{plan}");
+        assert!(matches!(held(&plan).as_slice(), [one] if one.ends_with(end)), "{plan}");
         world.policies.claims.reports.insert("other".to_owned());
         let plan = world.plan();
         assert_eq!((held(&plan), plan.prunes().count()), (Vec::new(), 1), "{plan}");
