@@ -1,8 +1,8 @@
 //! Objects that pods and listeners need: what is to be deleted while something that stays refers to it waits for a person.
 //!
 //! A pod that runs keeps what it has read, and nobody notices anything until it is replaced: then it does not start. A
-//! listener without its certificate is closed at once. What stays is what is wanted, by us and by our other syncs there, what is not deleted though nobody wants it any more, and
-//! pods of others as far as anybody may look.
+//! listener without its certificate is closed at once. What stays is what is wanted, by us and by our other syncs there,
+//! what is not deleted though nobody wants it any more, and pods of others as far as anybody may look.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,7 +102,7 @@ fn candidates(plan: &Plan) -> BTreeMap<ObjectId, Candidate> {
 
 /// Returns what refers to the objects of some units, and stays as far as this plan goes.
 fn users(plan: &Plan, candidates: &BTreeMap<ObjectId, Candidate>, inputs: Inputs<'_>) -> Users {
-    let Inputs { rendering, observed, policies, .. } = inputs;
+    let Inputs { rendering, observed, policies, owned, .. } = inputs;
     let ids: BTreeSet<&ObjectId> =
         candidates.values().flat_map(|it| &it.deleted).filter(|id| is_referred_to(id)).collect();
     let deleted: BTreeSet<&ObjectId> =
@@ -123,7 +123,10 @@ fn users(plan: &Plan, candidates: &BTreeMap<ObjectId, Candidate>, inputs: Inputs
         }
     }
     let listened = rendering.open.named().filter(|(_, id)| ids.contains(id));
-    for (by, id) in listened.chain(may_name(rendering, &ids)) {
+    // What was made of a spec is nobody's certificate.
+    let is_written = |id: &&ObjectId| owned.entries.get(*id).is_none_or(|entry| entry.unit == **id);
+    let written: BTreeSet<&ObjectId> = ids.iter().copied().filter(is_written).collect();
+    for (by, id) in listened.chain(may_name(rendering, &written)) {
         users.entry(id.clone()).or_default().insert(by.clone());
     }
     for (id, pods) in observed.users.iter().filter(|(id, _)| ids.contains(id)) {
