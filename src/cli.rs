@@ -31,6 +31,7 @@ mod schema;
 mod session;
 mod simulate;
 mod status;
+mod subject;
 mod suspend;
 mod sync;
 mod table;
@@ -208,6 +209,8 @@ impl From<TelemetryError> for Failure {
 pub struct Context {
     environment: Environment,
     config: Option<PathBuf>,
+    /// Whether it was named on the command line.
+    is_config_named: bool,
     log_level: Option<String>,
     color: bool,
     clock: Arc<dyn Clock>,
@@ -228,6 +231,7 @@ pub fn main(packs: Vec<Builtin>) -> u8 {
     (environment.builtin, environment.packs) = (packs.into(), cli.packs);
     let context = Context {
         color: !cli.no_color && !environment.no_color && io::stdout().is_terminal(),
+        is_config_named: cli.config.is_some(),
         config: cli.config.or_else(|| environment.config.clone()),
         log_level: cli.log_level,
         environment,

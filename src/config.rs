@@ -21,6 +21,7 @@ pub mod rollout;
 pub mod rules;
 pub mod schema;
 pub mod settings;
+pub(crate) mod specs;
 mod validate;
 pub(crate) mod webhooks;
 

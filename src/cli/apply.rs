@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gatewright_engine::error::Chain;
 
-use super::choice::Choice;
+use super::choice::{Choice, Part};
 use super::session::{Ready, Selection, Session};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
@@ -121,12 +121,9 @@ fn permit(config: &Config, planned: &PlannedSync, plan: &PlanFile, adopt: bool) 
 
 /// Reads the source of a sync as it was planned.
 fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync, adopt: bool) -> Result<Ready, Failure> {
-    let selection = Selection {
-        sync: Some(planned.sync.clone()),
-        clusters: Choice::of_names(&planned.clusters.keys().cloned().collect::<Vec<_>>()),
-        only: plan.only.clone(),
-        full: false,
-    };
+    let clusters = Choice::of_names(&planned.clusters.keys().cloned().collect::<Vec<_>>());
+    let part = Part { only: plan.only.clone(), ..Part::of(clusters) };
+    let selection = Selection { sync: Some(planned.sync.clone()), part };
     let mut ready = session.prepare(&selection, &plan.installation)?;
     for prepared in &mut ready.rounds {
         if adopt && plan.adopt {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::selector::{ClusterSelector, Expression, Operator};
 use gatewright_engine::text::listed;
 
+use super::session::parse_unit;
 use super::{Failure, check_names};
 use crate::basics::glob::{fits, is_pattern};
 use crate::config::settings::ClusterSettings;
@@ -21,6 +22,26 @@ pub(super) struct Choice {
     /// Only clusters with these labels, as in kubectl: 'region=eu,tier!=test', 'region in (eu, us)', gpu, '!gpu'.
     #[arg(long, short = 'l', value_name = "LABELS", value_parser = parse_labels)]
     selector: Option<ClusterSelector>,
+}
+
+/// The part of its syncs that a command is about, and how closely it looks.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct Part {
+    #[command(flatten)]
+    pub clusters: Choice,
+    /// Only this unit, such as Gateway/infra/edge; may be given several times.
+    #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
+    pub only: Vec<String>,
+    /// Compare every object, and not only what has moved since the last round.
+    #[arg(long)]
+    pub full: bool,
+}
+
+impl Part {
+    /// Returns everything on some clusters.
+    pub(super) fn of(clusters: Choice) -> Self {
+        Self { clusters, only: Vec::new(), full: false }
+    }
 }
 
 impl Choice {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use gatewright_engine::error::Chain;
 use gatewright_engine::text::digest;
 
-use super::session::{Selection, Session};
+use super::session::Session;
+use super::subject::Subject;
 use super::view::{Extent, View};
 use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
 use crate::config::settings;
@@ -16,6 +17,10 @@ use crate::report::{Mode, Report, text};
 use crate::state::{StateError, suspension};
 
 /// Show what the next round would do, on every cluster, and change nothing.
+///
+/// With files or folders in place of a sync it shows what a sync of these specs would do on the cluster that kubectl talks
+/// to, and needs no config file. Nothing is deleted for them, because specs alone own nothing, and what another installation
+/// owns is refused; --read-only compares it all the same.
 ///
 /// Where there was no round yet it reserves the id of this installation in the state directory, so that the marks and
 /// tokens that it shows are those of the first round. Where that cannot be written it says so, and shows no token.
@@ -29,10 +34,14 @@ use crate::state::{StateError, suspension};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    selection: Selection,
+    subject: Subject,
     /// Plan what `gatewright adopt` would do.
     #[arg(long)]
     adopt: bool,
+    /// Report what is missing, different or extra, whoever has put it there, as of a sync with `mode: report`; to read is
+    /// all that it takes.
+    #[arg(long, conflicts_with_all = ["adopt", "out"])]
+    read_only: bool,
     /// Exit with 2 if anything would be changed, or differs.
     #[arg(long)]
     detailed_exitcode: bool,
@@ -58,24 +67,26 @@ pub(super) enum Format {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.extent.check(args.format == View::Text)?;
-    let session = Session::open(context)?;
+    let (session, selection) = args.subject.open(context)?;
     if args.out.is_some() {
+        if session.is_of_specs() {
+            let failure = Failure::usage("--out keeps the plan of a sync, and these specs are of none");
+            return Err(failure.hint("apply carries out what a config file says: give it these specs as a source"));
+        }
         // The fingerprints of a plan that is kept are those of the round that carries it out.
         session.archive()?;
     }
-    // What is planned, and every token, is about the marks that the first round will put on.
-    let (installation, is_stand_in) = match session.state.make_installation() {
-        // Whoever may only read gets a stand-in.
-        Err(error @ StateError::Write(..)) if args.out.is_none() => (stand_in(&session, &error), true),
-        made => (made?, false),
-    };
-    session.tell_gone(&args.selection);
-    let ready = session.prepare(&args.selection, &installation)?;
+    let (installation, is_stand_in) = installation(&session, args.out.is_none())?;
+    session.tell_gone(&selection);
+    let ready = session.prepare(&selection, &installation)?;
     let mut codes = ready.codes;
     let (mut syncs, mut reports) = (Vec::new(), Vec::new());
     for mut prepared in ready.rounds {
         if args.adopt {
             prepared.order.settings.adopt.adopt_from_deployers();
+        }
+        if args.read_only {
+            prepared.order.settings.mode = settings::Mode::Report;
         }
         // What is to be carried out, or adopted, is planned even where rounds only compare.
         let is_to_be_done = args.adopt || args.out.is_some();
@@ -101,11 +112,24 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     args.format.print_page(&reports);
     if let Some(path) = &args.out {
-        let (made, only) = (context.clock.now(), args.selection.only.clone());
+        let (made, only) = (context.clock.now(), args.subject.only().to_vec());
         let version = env!("CARGO_PKG_VERSION").to_owned();
         keep(&session, &PlanFile { version, installation, made, adopt: args.adopt, only, syncs }, path)?;
     }
     Ok(worst(codes))
+}
+
+/// Returns the id of this installation, made if need be: what is planned, and every token, is about the marks that the
+/// first round will put on. Also tells whether it is only that of this plan.
+pub(super) fn installation(session: &Session<'_>, may_be_stand_in: bool) -> Result<(String, bool), Failure> {
+    if session.is_of_specs() {
+        return Ok((Session::no_installation(), true));
+    }
+    match session.state.make_installation() {
+        // Whoever may only read gets a stand-in.
+        Err(error @ StateError::Write(..)) if may_be_stand_in => Ok((stand_in(session, &error), true)),
+        made => Ok((made?, false)),
+    }
 }
 
 fn keep(session: &Session<'_>, file: &PlanFile, path: &Path) -> Result<(), Failure> {

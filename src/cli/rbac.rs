@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
-use super::choice::Choice;
+use super::choice::{Choice, Part};
 use super::session::{Selection, Session};
 use super::{Context, Failure, complain, emit, worst};
 use crate::cluster::SYSTEM_NAMESPACE;
@@ -62,8 +62,7 @@ fn place(document: &Value) -> Option<&str> {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
-    let selection =
-        Selection { sync: Some(args.sync.clone()), clusters: args.clusters.clone(), ..Selection::default() };
+    let selection = Selection { sync: Some(args.sync.clone()), part: Part::of(args.clusters.clone()) };
     let ready = session.prepare(&selection, &session.any_installation()?)?;
     let subject = match (&args.group, &args.service_account) {
         (Some(group), _) => json!({"apiGroup": RBAC, "kind": "Group", "name": group}),

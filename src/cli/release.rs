@@ -10,7 +10,7 @@ use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::released::Released;
 use jiff::Timestamp;
 
-use super::choice::Choice;
+use super::choice::{Choice, Part};
 use super::plan::{Format, show};
 use super::session::{Prepared, Selection, Session, parse_unit};
 use super::view::Extent;
@@ -70,7 +70,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let packs = session.config.packs_of_deployers().map_err(|error| Failure::of_configuration(&error))?;
     let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
     let installation = session.state.make_installation()?;
-    let selection = Selection { sync: args.sync.clone(), clusters: args.clusters.clone(), ..Selection::default() };
+    let selection = Selection { sync: args.sync.clone(), part: Part::of(args.clusters.clone()) };
     let mut ready = session.prepare(&selection, &installation)?;
     ready.rounds.retain(|prepared| prepared.order.settings.mode == settings::Mode::Apply);
     let mut all = Vec::new();

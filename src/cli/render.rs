@@ -103,7 +103,7 @@ impl Specs {
     ) -> Result<Self, Failure> {
         let config = config(context, needs_config)?;
         let packs = packs(context, config.as_ref())?;
-        let tree = read(paths)?;
+        let tree = joined(parts(paths)?);
         let source = Source::load(&tree, &packs, target_namespace);
         Ok(Self { config, packs, source, tree })
     }
@@ -138,20 +138,30 @@ pub(super) fn packs(context: &Context, config: Option<&Config>) -> Result<Arc<Pa
     config.packs().map_err(|error| Failure::of_configuration(&error))
 }
 
-fn read(paths: &[PathBuf]) -> Result<Tree, Failure> {
-    let mut tree = Tree::default();
+/// Reads files and folders with specs: each with the folder that its files are named by.
+pub(super) fn parts(paths: &[PathBuf]) -> Result<Vec<(String, Tree)>, Failure> {
+    let mut parts = Vec::new();
     for path in paths {
         let part = Tree::read_dir(path).map_err(|error| Failure { code: EXIT_USAGE, ..Failure::of(&error) })?;
         let folder = if path.is_file() { path.parent() } else { Some(path.as_path()) };
         let folder = folder.filter(|folder| *folder != Path::new("."));
-        tree.absorb(&folder.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(), part);
+        parts.push((folder.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default(), part));
     }
-    if tree.is_empty() {
+    if parts.iter().all(|(_, tree)| tree.is_empty()) {
         let named: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         return Err(Failure::usage(format!("there are no YAML or JSON files in {}", named.join(", ")))
             .hint("name a folder with specs, such as examples/quickstart/specs"));
     }
-    Ok(tree)
+    Ok(parts)
+}
+
+/// Returns one tree of several, their files named as on the command line.
+pub(super) fn joined(parts: Vec<(String, Tree)>) -> Tree {
+    let mut tree = Tree::default();
+    for (folder, part) in parts {
+        tree.absorb(&folder, part);
+    }
+    tree
 }
 
 /// Returns the exit code of specs with problems.

@@ -3,6 +3,7 @@
 mod keep;
 mod prepare;
 pub(super) mod question;
+mod specs;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -16,9 +17,11 @@ use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::choice::Choice;
+use super::choice::{Choice, Part};
 use super::others::Others;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain};
+use specs::NamedSpecs;
+
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::settings::ClusterSettings;
@@ -53,26 +56,20 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 /// The interval between two checks whether a round of another process is over.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// The part of the syncs that a command is about, and how closely it looks.
+/// The syncs that a command is about.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Selection {
     /// The sync; all of them if absent.
     #[arg(value_name = "SYNC")]
     pub sync: Option<String>,
     #[command(flatten)]
-    pub clusters: Choice,
-    /// Only this unit, such as Gateway/infra/edge; may be given several times.
-    #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
-    pub only: Vec<String>,
-    /// Compare every object, and not only what has moved since the last round.
-    #[arg(long)]
-    pub full: bool,
+    pub part: Part,
 }
 
 impl Selection {
     /// Returns all of a sync on some clusters, or on all.
     pub(super) fn of(sync: &str, clusters: &[String]) -> Self {
-        Self { sync: Some(sync.to_owned()), clusters: Choice::of_names(clusters), ..Self::default() }
+        Self { sync: Some(sync.to_owned()), part: Part::of(Choice::of_names(clusters)) }
     }
 }
 
@@ -110,6 +107,8 @@ pub(super) struct Session<'a> {
     dependencies: OnceCell<Arc<Dependencies>>,
     /// Shared by all rounds: a cluster that does not answer is waited for once.
     breakers: Arc<Breakers>,
+    /// The specs that the command line names, where no config file says what is wanted.
+    specs: Option<NamedSpecs>,
 }
 
 /// One sync, ready for rounds: what its source holds does not change any more.
@@ -136,7 +135,11 @@ pub(super) struct Ready {
 impl<'a> Session<'a> {
     /// Reads the config file, and prepares a command.
     pub(super) fn open(context: &'a Context) -> Result<Self, Failure> {
-        let config = context.load_file()?;
+        Self::with_config(context, context.load_file()?)
+    }
+
+    /// Prepares a command with a config file that was read.
+    pub(super) fn with_config(context: &'a Context, config: Config) -> Result<Self, Failure> {
         context.log_quietly(&config)?;
         Self::new(context, config)
     }
@@ -186,6 +189,7 @@ impl<'a> Session<'a> {
             aliases: OnceCell::new(),
             dependencies: OnceCell::new(),
             breakers,
+            specs: None,
         };
         session.carry_over()?;
         Ok(session)
@@ -368,7 +372,7 @@ impl<'a> Session<'a> {
     /// Tells which clusters are gone on which some syncs have applied something, unless a command is about some clusters
     /// only.
     pub(super) fn tell_gone(&self, selection: &Selection) {
-        if !selection.clusters.is_of_all() {
+        if !selection.part.clusters.is_of_all() {
             return;
         }
         let is_about = |sync: &String| selection.sync.as_ref().is_none_or(|wanted| wanted == sync);

@@ -10,7 +10,7 @@ use gatewright_engine::relations::{Branch, branches};
 use gatewright_engine::unit::Unit;
 use serde_json::{Value, json};
 
-use super::choice::Choice;
+use super::choice::{Choice, Part};
 use super::inventory::failed;
 use super::plan::Format;
 use super::session::{Prepared, Selection, Session, parse_unit};
@@ -53,8 +53,8 @@ struct Found {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
     let installation = session.state.installation()?.unwrap_or_default();
-    let (sync, clusters, only) = (args.sync.clone(), args.clusters.clone(), args.only.clone());
-    let ready = session.prepare(&Selection { sync, clusters, only, full: false }, &installation)?;
+    let part = Part { only: args.only.clone(), ..Part::of(args.clusters.clone()) };
+    let ready = session.prepare(&Selection { sync: args.sync.clone(), part }, &installation)?;
     let (mut codes, mut found) = (ready.codes, Vec::new());
     for Prepared { order, wanted, .. } in &ready.rounds {
         for (name, cluster) in &order.clusters {

@@ -55,6 +55,8 @@ pub struct Plugins<'a> {
     pub folders: &'a [PathBuf],
     /// The name of the settings, for errors.
     pub setting: String,
+    /// The flag of the command line that allows one, where there are no settings.
+    pub flag: Option<&'static str>,
 }
 
 /// The credential that a plugin gave out: a token, a client certificate, or both.
@@ -104,11 +106,11 @@ impl Plugin {
     /// What the settings allow by a bare name is the program of that name in the first of the folders that has one,
     /// whatever the kubeconfig says; by an absolute path it is only the program at that path.
     pub fn new(exec: &ExecConfig, plugins: &Plugins<'_>) -> Result<Self, PluginError> {
-        let Plugins { cluster, settings, folders, setting } = plugins;
+        let Plugins { cluster, settings, folders, setting, flag } = plugins;
         let command = exec.command.clone().filter(|command| !command.is_empty());
         let command = command.ok_or_else(|| PluginError::new("the credential plugin has no command".to_owned()))?;
         let args = exec.args.clone().unwrap_or_default();
-        settings.check(&command, &args, setting)?;
+        settings.check(&command, &args, (setting, *flag))?;
         let version = exec.api_version.clone().unwrap_or_default();
         if !VERSIONS.contains(&version.as_str()) {
             let message =
@@ -245,7 +247,7 @@ mod tests {
         let settings = Exec { allow: allow.iter().map(|&name| name.into()).collect(), ..Exec::default() };
         let folders = ["/usr/bin", "/bin"].map(PathBuf::from);
         let setting = "clusters.eu.kubeconfig.exec".to_owned();
-        Plugin::new(exec, &Plugins { cluster, settings: &settings, folders: &folders, setting })
+        Plugin::new(exec, &Plugins { cluster, settings: &settings, folders: &folders, setting, flag: None })
     }
 
     fn config(command: &str) -> ExecConfig {

@@ -67,6 +67,8 @@ pub enum Origin {
     Management,
     /// `clusterSecrets.NAME.access`: it was found in a Secret.
     Secret(Stored),
+    /// `--kubeconfig` and `--context`: there is no config file.
+    Flags,
 }
 
 impl Default for Settings {
@@ -89,6 +91,7 @@ impl Settings {
     pub(crate) fn setting(&self, cluster: &str, name: &str) -> String {
         match &self.origin {
             Origin::Cluster => format!("clusters.{cluster}.kubeconfig.{name}"),
+            Origin::Flags => format!("clusters.NAME.kubeconfig.{name} in a config file"),
             Origin::Folder => format!("clusterFolderAccess.{name}"),
             Origin::Management => format!("clusterSecrets.{cluster}.kubeconfig.{name}"),
             Origin::Secret(stored) => format!("clusterSecrets.{}.access.{name}", stored.source()),
@@ -176,7 +179,7 @@ pub struct KubeconfigError {
 pub fn load(cluster: &str, settings: &Settings, standard: &StandardLookup) -> Result<Access, KubeconfigError> {
     let (merged, place, digest) = match &settings.origin {
         Origin::Secret(stored) => stored.read()?,
-        _ => material::read(settings.path.as_deref(), standard)?,
+        origin => material::read(settings.path.as_deref(), (standard, *origin == Origin::Flags))?,
     };
     let choice = choice::choose(&merged, settings, place)?;
     access::check(&choice, cluster, (settings, standard), digest)

@@ -54,7 +54,7 @@ const OVERRIDES: [&str; 5] = [
 
 impl Environment {
     /// Returns where kubectl would look for a kubeconfig, and for programs.
-    pub(super) fn standard_lookup(&self) -> StandardLookup {
+    pub(crate) fn standard_lookup(&self) -> StandardLookup {
         StandardLookup { files: self.kubeconfigs.clone(), programs: self.programs.clone() }
     }
 

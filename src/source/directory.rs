@@ -189,7 +189,7 @@ fn advice(kind: Option<io::ErrorKind>, path: &Path) -> (Reason, Option<String>) 
 /// Names a tree by what is in it.
 ///
 /// Lengths stand before what they measure, so that no two trees run together into the same bytes.
-fn revision(tree: &Tree) -> String {
+pub(crate) fn revision(tree: &Tree) -> String {
     let mut digest = Sha256::new();
     for (path, entry) in tree.files() {
         let (kind, text): (u8, &str) = match entry {

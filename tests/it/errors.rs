@@ -380,9 +380,13 @@ fn a_source_that_cannot_be_read_holds_its_syncs_and_no_others() {
 fn a_name_that_is_nowhere_is_wrong_usage() {
     let desk = desk("gateways", &[("eu", folder()), ("us", "{directory: {path: other}}".to_owned())]);
     desk.write("specs/a.yaml", &gateway("shop", "storefront", 8080));
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["sync", "gatways"], "there is no sync \"gatways\"\n  did you mean \"gateways\"?\n"),
-        (&["plan", "other"], "there is no sync \"other\"\n  there are: gateways\n"),
+        (&["sync", "other"], "there is no sync \"other\"\n  there are: gateways\n"),
+        (
+            &["plan", "other"],
+            "no sync is called \"other\", and there is no file or folder \"other\"\n  the syncs are: gateways\n",
+        ),
         (&["status", "gatways"], "there is no sync \"gatways\"\n  did you mean"),
         (&["history", "gatways"], "there is no sync \"gatways\"\n  did you mean"),
         (&["sync", "--cluster", "uk"], "there is no cluster \"uk\"\n  did you mean \"us\"?\n"),

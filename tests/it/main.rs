@@ -42,6 +42,7 @@ mod envoy;
 mod errors;
 mod explain;
 mod faults;
+mod first_contact;
 mod flags;
 mod fleet;
 mod gates;

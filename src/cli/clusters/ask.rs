@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use gatewright_engine::error::Chain;
 
 use super::{Kind, Line, Standing};
-use crate::cli::choice::Choice;
+use crate::cli::choice::{Choice, Part};
 use crate::cli::session::{Prepared, Selection, Session, stopped};
 use crate::cli::{Failure, worst};
 use crate::cluster::right::Right;
@@ -65,7 +65,7 @@ fn need(session: &Session<'_>, lines: &mut [Line], needed: &mut Needed) -> Vec<u
     if names.is_empty() {
         return Vec::new();
     }
-    let selection = Selection { clusters: Choice::of_names(&names), ..Selection::default() };
+    let selection = Selection { part: Part::of(Choice::of_names(&names)), ..Selection::default() };
     let mut codes = Vec::new();
     match session.any_installation().and_then(|installation| session.prepare(&selection, &installation)) {
         Ok(ready) => {

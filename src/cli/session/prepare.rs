@@ -13,7 +13,7 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Rendering;
 
 use super::{Prepared, Ready, Selection, Session, is_chosen, stopped};
-use crate::cli::choice::Choice;
+use crate::cli::choice::{Choice, Part};
 use crate::cli::{EXIT_FAILED, Failure, check_names};
 use crate::config::did_you_mean;
 use crate::config::settings::{ClusterSettings, SyncSettings};
@@ -124,7 +124,7 @@ impl Session<'_> {
     fn sibling_syncs<'b>(&'b self, syncs: &Syncs<'_>, selection: &Selection) -> Syncs<'b> {
         let clusters: BTreeSet<&str> =
             syncs.values().flat_map(|sync| self.config.clusters_of(sync).into_keys()).collect();
-        let is_shared = |name: &str| clusters.contains(name) && is_chosen(&selection.clusters.named, name);
+        let is_shared = |name: &str| clusters.contains(name) && is_chosen(&selection.part.clusters.named, name);
         let shares = |sync: &SyncSettings| self.config.clusters_of(sync).into_keys().any(is_shared);
         let others = self.config.settings.syncs.iter().filter(|(name, _)| !syncs.contains_key(name.as_str()));
         others.filter(|(_, sync)| shares(sync)).map(|(name, sync)| (name.as_str(), sync)).collect()
@@ -141,15 +141,18 @@ impl Session<'_> {
         let marker = Marker { installation: installation.to_owned(), sync: name.to_owned() };
         let packs_key = self.config.packs_key();
         let renderings = Renderings::new(settings.clone(), Arc::clone(&self.packs), &packs_key, marker);
-        let renderings = Arc::new(renderings.among(&self.config.settings.fleet()));
+        // What a config file would say of other clusters nobody knows without one.
+        let is_known = self.specs.is_none();
+        let renderings = if is_known { renderings.among(&self.config.settings.fleet()) } else { renderings };
+        let renderings = Arc::new(renderings);
         let want = |cluster: ClusterFacts| (cluster.name.clone(), Want::later(&renderings, snapshot, &cluster));
         let clusters = facts_of(&self.config, settings).into_iter();
-        clusters.filter(|cluster| is_chosen(&selection.clusters.named, &cluster.name)).map(want).collect()
+        clusters.filter(|cluster| is_chosen(&selection.part.clusters.named, &cluster.name)).map(want).collect()
     }
 
     /// Limits the rounds to the units that were asked for; each must be somewhere.
     fn limit(&self, ready: &mut Ready, selection: &Selection) -> Result<(), Failure> {
-        if selection.only.is_empty() {
+        if selection.part.only.is_empty() {
             return Ok(());
         }
         let mut of_round = Vec::new();
@@ -158,14 +161,14 @@ impl Session<'_> {
         }
         let units: BTreeSet<&ObjectId> = of_round.iter().flatten().collect();
         let there: BTreeSet<String> = units.iter().map(|unit| unit.path()).collect();
-        if let Some(name) = selection.only.iter().find(|name| !there.contains(*name))
+        if let Some(name) = selection.part.only.iter().find(|name| !there.contains(*name))
             && ready.codes.is_empty()
         {
             let hint = did_you_mean(name, there.iter().map(String::as_str));
             return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
         }
         let wanted: BTreeSet<ObjectId> =
-            units.into_iter().filter(|unit| selection.only.contains(&unit.path())).cloned().collect();
+            units.into_iter().filter(|unit| selection.part.only.contains(&unit.path())).cloned().collect();
         let mut has_any = of_round.iter().map(|units| !units.is_disjoint(&wanted));
         ready.rounds.retain(|_| has_any.next().unwrap_or_default());
         for prepared in &mut ready.rounds {
@@ -207,8 +210,9 @@ impl Session<'_> {
         let is_named = |name: &String| selection.sync.as_ref().is_none_or(|wanted| wanted == name);
         let syncs: Vec<_> = settings.syncs.iter().filter(|(name, _)| is_named(name)).map(|(_, sync)| sync).collect();
         let is_meant = |name: &str| syncs.iter().any(|sync| self.config.clusters_of(sync).contains_key(name));
-        let names = selection.clusters.names(&settings.clusters, is_meant)?;
-        Ok(Selection { clusters: Choice::of_names(&names), ..selection.clone() })
+        let names = selection.part.clusters.names(&settings.clusters, is_meant)?;
+        let part = Part { clusters: Choice::of_names(&names), ..selection.part.clone() };
+        Ok(Selection { sync: selection.sync.clone(), part })
     }
 
     /// Returns the syncs that a command is about: by name, and by the clusters that they select.
@@ -223,7 +227,7 @@ impl Session<'_> {
         let named = settings.syncs.iter().filter(|(name, _)| is_named(name));
         let mut syncs: Syncs<'_> = named.map(|(name, sync)| (name.as_str(), sync)).collect();
         let selects = |sync: &SyncSettings, cluster: &str| self.config.clusters_of(sync).contains_key(cluster);
-        for cluster in &selection.clusters.named {
+        for cluster in &selection.part.clusters.named {
             check_names("cluster", [cluster], &settings.clusters)?;
             if !syncs.values().any(|sync| selects(sync, cluster)) {
                 let who = selection
@@ -233,7 +237,7 @@ impl Session<'_> {
                 return Err(Failure::usage(format!("{who} cluster {cluster:?}")));
             }
         }
-        let wanted = &selection.clusters.named;
+        let wanted = &selection.part.clusters.named;
         syncs.retain(|_, sync| wanted.is_empty() || wanted.iter().any(|cluster| selects(sync, cluster)));
         Ok(syncs)
     }
@@ -256,6 +260,9 @@ impl Session<'_> {
     }
 
     async fn snapshot(&self, name: &str) -> Result<Snapshot, Failure> {
+        if let Some(specs) = &self.specs {
+            return Ok(specs.snapshot.clone());
+        }
         let source = assemble::source(&self.config, name).map_err(|error| Failure::of_configuration(&error))?;
         let snapshot = source.poll(None).await.map_err(|error| unreadable(name, &error))?;
         snapshot.ok_or_else(|| Failure::usage(format!("source {name:?} yields nothing")))
@@ -265,12 +272,12 @@ impl Session<'_> {
         let order = Order {
             sync: name.to_owned(),
             settings: sync.clone(),
-            clusters: self.clusters((name, sync), &selection.clusters.named),
+            clusters: self.clusters((name, sync), &selection.part.clusters.named),
             kinds: self.kinds().clone(),
             installation: installation.to_owned(),
             mode: Mode::Plan,
             only: None,
-            full: selection.full,
+            full: selection.part.full,
             wait: true,
             pinned: None,
             siblings: BTreeMap::new(),

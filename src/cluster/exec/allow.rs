@@ -85,12 +85,21 @@ impl Allowed {
 }
 
 impl Exec {
-    /// Refuses a command that is not allowed, or not with its arguments. `setting` is the name of these settings.
-    pub(super) fn check(&self, command: &str, args: &[String], setting: &str) -> Result<(), PluginError> {
+    /// Refuses a command that is not allowed, or not with its arguments. `setting` is the name of these settings, or there
+    /// is a flag in their place.
+    pub(super) fn check(
+        &self,
+        command: &str,
+        args: &[String],
+        (setting, flag): (&str, Option<&str>),
+    ) -> Result<(), PluginError> {
         let mut listed = self.allow.iter().filter(|allowed| allowed.command() == command).peekable();
         if listed.peek().is_none() {
             let message = format!("the credential plugin {command:?} is not allowed to run");
-            let hint = format!("if you trust it, add {command:?} to {setting}.allow");
+            let hint = match flag {
+                Some(flag) => format!("if you trust it, add {flag} {command}"),
+                None => format!("if you trust it, add {command:?} to {setting}.allow"),
+            };
             return Err(PluginError::new(message).with_hint(hint));
         }
         // Where it leads would depend on the folder that this process was started in.
@@ -153,7 +162,7 @@ mod tests {
         let args = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let pinned = json!({"command": "aws", "args": ["eks", "get-token", "--cluster-name", "eu"]});
         let exec = settings(json!({"allow": ["kubelogin", pinned]}));
-        let check = |command: &str, words: &str| exec.check(command, &args(words), "x.exec");
+        let check = |command: &str, words: &str| exec.check(command, &args(words), ("x.exec", None));
         assert!(check("kubelogin", "anything at all").is_ok());
         assert!(check("aws", "eks get-token --cluster-name eu").is_ok());
         for words in ["eks get-token --cluster-name us", "eks get-token --cluster-name eu --debug", "eks get-token"] {
@@ -167,7 +176,7 @@ mod tests {
     fn a_relative_path_leads_nowhere() {
         let exec = settings(json!({"allow": ["./aws", "bin/aws"]}));
         for command in ["./aws", "bin/aws"] {
-            let error = exec.check(command, &[], "x.exec").expect_err(command);
+            let error = exec.check(command, &[], ("x.exec", None)).expect_err(command);
             assert!(error.message.contains("not a whole one"), "{error}");
         }
     }

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::choice::Choice;
 use super::material::Piece;
 use super::user::Credentials;
-use super::{Access, KubeconfigError, Login, Place, Settings, StandardLookup, user};
+use super::{Access, KubeconfigError, Login, Origin, Place, Settings, StandardLookup, user};
 use crate::basics::pem::certificates;
 use crate::cluster::account::Acting;
 use crate::cluster::exec::Plugins;
@@ -40,6 +40,7 @@ pub(super) fn check(
         settings: &settings.exec,
         folders: &standard.programs,
         setting: settings.setting(name, "exec"),
+        flag: (settings.origin == Origin::Flags).then_some("--allow-exec"),
     };
     let Credentials { identity, login, acting_as } = user::credentials(place, *user, &plugins, &mut digest)?;
     // Behind plain http there is `kubectl proxy`, which brings the credentials itself.
@@ -85,7 +86,11 @@ fn server(place: &Place, cluster: &Cluster, settings: &Settings, name: &str) -> 
         let quoted = if place.secret.is_some() { String::new() } else { format!(" {text:?}") };
         return Err(place.error(format!("its server{quoted} is not the address of an API server"), example));
     };
-    let setting = format!("set {}: true to take the risk", settings.setting(name, "allowInsecureTls"));
+    let setting = settings.setting(name, "allowInsecureTls");
+    let setting = match settings.origin {
+        Origin::Flags => "take the risk in a config file: clusters.NAME.kubeconfig.allowInsecureTls: true".to_owned(),
+        _ => format!("set {setting}: true to take the risk"),
+    };
     if cluster.insecure_skip_tls_verify == Some(true) && !settings.allow_insecure_tls {
         let hint = format!("give it a certificate-authority; or {setting}");
         return Err(place.error("insecure-skip-tls-verify would send credentials to whoever answers", hint));

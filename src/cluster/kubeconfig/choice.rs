@@ -24,12 +24,13 @@ pub(super) fn choose<'a>(
     let current = kubeconfig.current_context.as_deref().filter(|name| !name.is_empty());
     let Some(name) = settings.context.as_deref().or(current) else {
         let setting = match settings.origin {
-            Origin::Cluster | Origin::Management => "kubeconfig.context",
-            Origin::Folder | Origin::Secret(_) => "current-context in the kubeconfig",
+            Origin::Cluster | Origin::Management => "set kubeconfig.context to one of",
+            Origin::Folder | Origin::Secret(_) => "set current-context in the kubeconfig to one of",
+            Origin::Flags => "choose one by --context",
         };
         let hint = match list(contexts.map(|(name, _)| name)) {
             none if none.is_empty() => "the file has no context at all: is it a kubeconfig?".to_owned(),
-            names => format!("set {setting} to one of: {names}"),
+            names => format!("{setting}: {names}"),
         };
         return Err(place.error("it has no current context", hint));
     };

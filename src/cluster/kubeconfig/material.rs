@@ -17,7 +17,7 @@ use super::{KubeconfigError, Place, StandardLookup};
 /// The digest has taken in what was read, and takes in what else is.
 pub(super) fn read(
     path: Option<&Path>,
-    standard: &StandardLookup,
+    (standard, has_flags): (&StandardLookup, bool),
 ) -> Result<(Kubeconfig, Place, Sha256), KubeconfigError> {
     let mut digest = Sha256::new();
     if let Some(path) = path {
@@ -32,7 +32,12 @@ pub(super) fn read(
     }
     if place.files.is_empty() {
         let place = Place { files: standard.files.clone(), ..Place::default() };
-        return Err(place.error("none of these files exists", "name the file in the setting kubeconfig.path"));
+        let hint = if has_flags {
+            "name the kubeconfig by --kubeconfig FILE, or by $KUBECONFIG as for kubectl"
+        } else {
+            "name the file in the setting kubeconfig.path"
+        };
+        return Err(place.error("none of these files exists", hint));
     }
     Ok((merged, place, digest))
 }

@@ -1,0 +1,195 @@
+//! The subject of `plan`: syncs of the config file, or specs that need none.
+
+use std::path::{Path, PathBuf};
+
+use gatewright_engine::check::suggest;
+use gatewright_engine::text::listed;
+
+use super::choice::Part;
+use super::session::{Selection, Session};
+use super::{Context, Failure, complain};
+use crate::cluster::exec::allow::{Allowed, Exec};
+use crate::cluster::kubeconfig::{self, Origin};
+use crate::config::{self, Config, did_you_mean};
+
+/// The most names that a message lists.
+const MOST_NAMES: usize = 8;
+
+/// The syncs or specs that a command is about.
+#[derive(Debug, clap::Args)]
+pub(super) struct Subject {
+    /// A sync of the config file, all of them if absent; or files and folders with specs, which need no config file.
+    #[arg(value_name = "SYNC|PATH")]
+    subjects: Vec<PathBuf>,
+    #[command(flatten)]
+    access: Access,
+    #[command(flatten)]
+    part: Part,
+}
+
+/// The way to the cluster that specs are for.
+#[derive(Debug, clap::Args)]
+struct Access {
+    /// With PATH: the kubeconfig; without it that of kubectl ($KUBECONFIG, else ~/.kube/config).
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// With PATH: the context in the kubeconfig; without it the current one.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// With PATH: a credential plugin that the kubeconfig may run, such as aws; may be given several times.
+    #[arg(long, value_name = "PLUGIN")]
+    allow_exec: Vec<String>,
+}
+
+/// The meaning of what was named.
+enum Meaning {
+    /// Syncs of a config file; all of them if there is no name.
+    Syncs(Box<Config>, Option<String>),
+    /// Specs, beside a config file that says nothing of them, if there is one.
+    Specs(Option<PathBuf>),
+}
+
+impl Subject {
+    /// Returns the units that the command is limited to.
+    pub(super) fn only(&self) -> &[String] {
+        &self.part.only
+    }
+
+    /// Finds out what was named, and opens a session about it.
+    pub(super) fn open<'a>(&self, context: &'a Context) -> Result<(Session<'a>, Selection), Failure> {
+        match self.meaning(context)? {
+            Meaning::Syncs(config, sync) => {
+                if let Some(flag) = self.access.flag() {
+                    let failure = Failure::usage(format!("{flag} is for files and folders with specs"));
+                    return Err(failure.hint("the config file says how the clusters of its syncs are reached"));
+                }
+                let session = Session::with_config(context, context.take(*config)?)?;
+                Ok((session, Selection { sync, part: self.part.clone() }))
+            }
+            Meaning::Specs(beside) => {
+                if !self.part.clusters.is_of_all() {
+                    let failure = Failure::usage("--cluster and --selector choose among the clusters of a config file");
+                    return Err(failure.hint("with files and folders --context says which cluster is meant"));
+                }
+                let session = Session::of_specs(context, &self.subjects, self.access.settings()?)?;
+                if let Some(file) = beside {
+                    complain(&format!("  {} is left aside: it is about syncs\n", file.display()));
+                }
+                Ok((session, Selection { sync: None, part: self.part.clone() }))
+            }
+        }
+    }
+
+    fn meaning(&self, context: &Context) -> Result<Meaning, Failure> {
+        let Some(first) = self.subjects.first() else {
+            return Ok(Meaning::Syncs(Box::new(load(context)?), None));
+        };
+        let name = first.to_str().filter(|name| self.subjects.len() == 1 && may_be_sync(name));
+        let config = name.filter(|_| context.has_config()).map(|_| load(context)).transpose()?;
+        if let (Some(name), Some(config)) = (name, &config)
+            && config.settings.syncs.contains_key(name)
+        {
+            return Ok(Meaning::Syncs(Box::new(config.clone()), Some(name.to_owned())));
+        }
+        if let Some(lost) = self.subjects.iter().find(|path| !path.exists()) {
+            return Err(neither(lost, name, config.as_ref()));
+        }
+        if context.is_config_named {
+            let failure = Failure::usage(format!("{} is no sync, and specs go without --config", first.display()));
+            return Err(failure.hint(
+                "leave out --config to compare specs with the cluster that kubectl talks to, or name a sync of the file",
+            ));
+        }
+        Ok(Meaning::Specs(config.map(|config| config.file)))
+    }
+}
+
+impl Access {
+    /// Returns the first flag that was given.
+    fn flag(&self) -> Option<&'static str> {
+        let flags = [
+            ("--kubeconfig", self.kubeconfig.is_some()),
+            ("--context", self.context.is_some()),
+            ("--allow-exec", !self.allow_exec.is_empty()),
+        ];
+        flags.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
+
+    fn settings(&self) -> Result<kubeconfig::Settings, Failure> {
+        if let Some(lost) = self.kubeconfig.as_ref().filter(|path| !path.exists()) {
+            let near = neighbor(lost).map(|near| format!("did you mean {near:?}?"));
+            let failure = Failure::usage(format!("there is no kubeconfig {:?}", lost.to_string_lossy()));
+            return Err(
+                failure.hint(near.unwrap_or_else(|| "without --kubeconfig that of kubectl is taken".to_owned()))
+            );
+        }
+        let path = self.kubeconfig.as_ref().map(std::path::absolute).transpose();
+        let allow = self.allow_exec.iter().cloned().map(Allowed::Command).collect();
+        Ok(kubeconfig::Settings {
+            path: path.map_err(|error| Failure::of(&error))?,
+            context: self.context.clone(),
+            exec: Exec { allow, ..Exec::default() },
+            origin: Origin::Flags,
+            ..kubeconfig::Settings::default()
+        })
+    }
+}
+
+/// Reads the config file, and stays who we are: it may turn out that none is needed.
+fn load(context: &Context) -> Result<Config, Failure> {
+    let hint = "name a file or folder with specs, which needs none, or a config file by --config FILE";
+    let file = context.config_file().map_err(|failure| failure.hint(hint))?;
+    Ok(config::load(file, &context.environment)?)
+}
+
+/// Tells whether a text may be the name of a sync: that of a folder may be, too.
+fn may_be_sync(name: &str) -> bool {
+    !name.contains(['/', '.'])
+}
+
+/// Makes the failure of a name that is nothing.
+fn neither(lost: &Path, name: Option<&str>, config: Option<&Config>) -> Failure {
+    let file = lost.to_string_lossy();
+    match (name, config) {
+        (Some(name), Some(config)) => {
+            let message = format!("no sync is called {name:?}, and there is no file or folder {name:?}");
+            let syncs = config.settings.syncs.keys().map(String::as_str);
+            let near = neighbor(lost).map(|near| format!("did you mean {near:?}?"));
+            Failure::usage(message).hint(match suggest(name, syncs.clone()) {
+                None => near.unwrap_or_else(|| format!("the syncs are: {}", listed(syncs, MOST_NAMES))),
+                Some(_) => did_you_mean(name, syncs),
+            })
+        }
+        (Some(name), None) => {
+            let message = format!("there is no file or folder {name:?}, and no config file with a sync of that name");
+            let near = neighbor(lost).map(|near| format!("did you mean {near:?}?"));
+            Failure::usage(message).hint(near.unwrap_or_else(|| {
+                "name a folder with specs, such as examples/quickstart/specs, or a config file by --config FILE"
+                    .to_owned()
+            }))
+        }
+        (None, _) => {
+            let failure = Failure::usage(format!("there is no file or folder {file:?}"));
+            match neighbor(lost) {
+                Some(near) => failure.hint(format!("did you mean {near:?}?")),
+                None => failure,
+            }
+        }
+    }
+}
+
+/// Returns the path that may have been meant by one that is not there: with another name for the first part that is
+/// missing.
+fn neighbor(lost: &Path) -> Option<String> {
+    let parts: Vec<_> = lost.components().collect();
+    let before = |length: usize| parts[..length].iter().collect::<PathBuf>();
+    let missing = (0..parts.len()).find(|index| !before(index + 1).exists())?;
+    let folder = before(missing);
+    let is_here = folder.as_os_str().is_empty();
+    let entries = std::fs::read_dir(if is_here { Path::new(".") } else { &folder }).ok()?.flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = suggest(parts[missing].as_os_str().to_str()?, names.iter().map(String::as_str))?;
+    let rest: PathBuf = parts[missing + 1..].iter().collect();
+    let meant = if rest.as_os_str().is_empty() { folder.join(near) } else { folder.join(near).join(rest) };
+    meant.exists().then(|| meant.to_string_lossy().into_owned())
+}
