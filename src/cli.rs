@@ -9,6 +9,7 @@ mod clusters;
 mod config;
 mod defaults;
 mod destroy;
+mod diff;
 mod elsewhere;
 mod explain;
 mod git_fetch;
@@ -101,6 +102,7 @@ enum Command {
     Run(run::Args),
     Sync(sync::Args),
     Plan(plan::Args),
+    Diff(diff::Args),
     Adopt(adopt::Args),
     Release(release::Args),
     Apply(apply::Args),
@@ -250,6 +252,7 @@ impl Context {
             Command::GitFetch(args) => git_fetch::run(&args),
             Command::Sync(args) => sync::run(&self, &args),
             Command::Plan(args) => plan::run(&self, &args),
+            Command::Diff(args) => diff::run(&self, &args),
             Command::Adopt(args) => adopt::run(&self, &args),
             Command::Release(args) => release::run(&self, &args),
             Command::Apply(args) => apply::run(&self, &args),

@@ -22,6 +22,7 @@ pub(crate) mod status;
 pub mod text;
 pub mod trend;
 pub mod unaccepted;
+pub mod unified;
 pub mod warnings;
 pub mod withheld;
 
@@ -33,6 +34,7 @@ use gatewright_engine::health::pods::Count;
 use gatewright_engine::kinds::has_pods;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
+use gatewright_engine::plan::bodies::Bodies;
 use gatewright_engine::plan::conflicts::FieldVerdict;
 use gatewright_engine::plan::drift::history::Baseline;
 use gatewright_engine::plan::guard::Hold;
@@ -194,6 +196,9 @@ pub struct ClusterReport {
     /// The part of a plan that may be saved, to be carried out later.
     #[serde(skip)]
     pub saved: Saved,
+    /// The objects that a plan changes, as they are and as they would be, where somebody has asked for them.
+    #[serde(skip)]
+    pub bodies: Vec<Bodies>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
@@ -461,19 +466,6 @@ impl ClusterReport {
             lifted: plan.lifted.clone(),
             ..Self::default()
         }
-    }
-
-    /// Adds the units of an earlier report of which this one says nothing, because its round was not about them.
-    #[must_use]
-    pub fn over(mut self, earlier: Option<&Self>) -> Self {
-        let is_open = |unit: &&UnitReport| {
-            unit.state != UnitState::Pruned && self.units.iter().all(|known| known.unit != unit.unit)
-        };
-        let others: Vec<UnitReport> =
-            earlier.into_iter().flat_map(|earlier| &earlier.units).filter(is_open).cloned().collect();
-        self.units.extend(others);
-        self.units.sort_by(|a, b| a.unit.cmp(&b.unit));
-        self
     }
 
     /// Reports a cluster on which nothing could be planned.

@@ -1,4 +1,4 @@
-//! The subject of `plan`: syncs of the config file, or specs that need none.
+//! The subject of `plan` and `diff`: syncs of the config file, or specs that need none.
 
 use std::path::{Path, PathBuf};
 

@@ -305,6 +305,7 @@ pub(super) fn order(
         breakers: Arc::default(),
         rollout: None,
         dependencies: Arc::default(),
+        bodies: None,
         places: Places::default(),
     }
 }

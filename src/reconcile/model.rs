@@ -17,6 +17,7 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::plan::Observed;
+use gatewright_engine::plan::bodies::Marks;
 use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::questions::Purpose;
 use gatewright_engine::plan::restore::Change;
@@ -95,6 +96,8 @@ pub struct Order {
     pub rollout: Option<Arc<Rollout>>,
     /// The dependencies between syncs.
     pub dependencies: Arc<Dependencies>,
+    /// Whether a plan keeps the bodies of what it changes, and how much of them.
+    pub bodies: Option<Marks>,
     /// The places of all rounds of the process.
     pub places: Places,
 }
@@ -153,6 +156,8 @@ pub struct RoundSettings {
     pub turn: Option<Turn>,
     /// The syncs that have to be through first; `None`: it waits for none.
     pub waiting: Option<Waiting>,
+    /// Whether a plan keeps the bodies of what it changes, and how much of them.
+    pub bodies: Option<Marks>,
     /// The place of the round among those of the process.
     pub(crate) place: Place,
     /// Tells whether the sync was suspended meanwhile.

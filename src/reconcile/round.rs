@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::plan::bodies::bodies;
 use gatewright_engine::plan::deployer::settings::proposals;
 use gatewright_engine::plan::guard::rollout::Wait;
 use gatewright_engine::plan::policies::Policies;
@@ -179,6 +180,10 @@ fn planned(
     }
     let steps = saved(plan, &facts.observed, &settings.policies.conflicts.masker);
     report.saved = Saved { identity: facts.observed.cluster.clone(), steps };
+    if let Some(marks) = settings.bodies {
+        let masker = &facts.policies.conflicts.masker;
+        report.bodies = bodies(plan, &facts.rendering, &facts.observed, (masker, marks));
+    }
     let (applied, live) = (&Applied::default(), &facts.observed.live);
     let basis = Basis { settings, facts, plan, applied, live, closing: None };
     let is_of_source = !matches!(settings.want, Want::Ready(_));

@@ -14,6 +14,15 @@ impl Report {
         [1, 3, 4].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
     }
 
+    /// Returns the exit code of a diff: 2 something cannot be compared, 3 somebody else has it, 4 a cluster unreachable, 1
+    /// something differs, else 0; the first in this order. What only waits for a person is compared all the same.
+    pub fn diff_exit_code(&self, differs: bool) -> u8 {
+        let is_broken = self.problems.iter().any(|report| report.problem.scope != Scope::Warning);
+        let codes = self.clusters.values().flat_map(ClusterReport::diff_codes).chain(is_broken.then_some(2));
+        let codes: Vec<u8> = codes.chain(differs.then_some(1)).collect();
+        [2, 3, 4, 1].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
+    }
+
     /// Returns the exit code with more detail: 3 also if the sync is suspended, and 2 if something differs or would be
     /// changed; of several the first of 1, 3, 4, 2, 0.
     pub fn detailed_exit_code(&self) -> u8 {
@@ -26,6 +35,22 @@ impl Report {
 }
 
 impl ClusterReport {
+    fn diff_codes(&self) -> Vec<u8> {
+        let reasons = self.refusals.iter().map(|refusal| &refusal.reason);
+        let reasons = reasons.filter(|reason| !matches!(reason, Reason::Held(_)));
+        let weights = reasons.map(|reason| if weight(reason) == 1 { 2 } else { weight(reason) });
+        let of_state = match self.state {
+            ClusterState::Unreachable => 4,
+            ClusterState::Failed | ClusterState::Stopped | ClusterState::Unknown => 2,
+            ClusterState::Done
+            | ClusterState::Planned
+            | ClusterState::Compared
+            | ClusterState::Held
+            | ClusterState::Suspended => 0,
+        };
+        weights.chain([of_state]).collect()
+    }
+
     /// Returns the exit code of what a report says of a cluster.
     pub(crate) fn exit_code(&self) -> u8 {
         let is_unhealthy = !self.is_well();

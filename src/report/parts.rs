@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::action::StepAction;
-use super::{ClusterReport, Report, StepReport};
+use super::{ClusterReport, Report, StepReport, UnitReport, UnitState};
 
 impl Report {
     /// Returns what it says apart from clusters, and what is found on one of them.
@@ -42,6 +42,19 @@ impl Report {
 }
 
 impl ClusterReport {
+    /// Adds the units of an earlier report of which this one says nothing, because its round was not about them.
+    #[must_use]
+    pub fn over(mut self, earlier: Option<&Self>) -> Self {
+        let is_open = |unit: &&UnitReport| {
+            unit.state != UnitState::Pruned && self.units.iter().all(|known| known.unit != unit.unit)
+        };
+        let others: Vec<UnitReport> =
+            earlier.into_iter().flat_map(|earlier| &earlier.units).filter(is_open).cloned().collect();
+        self.units.extend(others);
+        self.units.sort_by(|a, b| a.unit.cmp(&b.unit));
+        self
+    }
+
     /// Returns it with a count of the objects that are as they should be, in place of them; what is kept for no report is
     /// left out.
     pub(crate) fn without_unchanged(&self) -> Self {

@@ -372,10 +372,11 @@ fn an_interrupt_ends_a_command_that_waits_for_a_source() {
 fn help_says_what_exit_codes_mean() {
     let desk = Desk::empty("gatewright.yaml");
     let help = |arguments: &[&str]| desk.run(&[arguments, &["--help"]].concat()).exits(0).out;
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 16] = [
         &["run"],
         &["sync"],
         &["plan"],
+        &["diff"],
         &["render"],
         &["check"],
         &["schema"],

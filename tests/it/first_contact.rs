@@ -1,4 +1,4 @@
-//! The first contact with a cluster: plans of specs that need no config file, and the mistakes that come first.
+//! The first contact with a cluster: plans and diffs of specs that need no config file, and the mistakes that come first.
 
 use std::fs;
 use std::net::TcpListener;
@@ -60,6 +60,8 @@ fn a_plan_of_specs_is_that_of_a_config_file_and_writes_nothing() {
     run(&desk, &kubeconfig, &["plan", "specs", "--detailed-exitcode"]).exits(2);
     let json = run(&desk, &kubeconfig, &["plan", "specs", "--format", "json"]).exits(0).out;
     obeys_the_schema(&serde_json::from_str::<Value>(&json).expect("it is JSON and nothing else"));
+    let shown = run(&desk, &kubeconfig, &["diff", "specs"]).exits(1).says("+++ desired/v1/Service/infra/edge.yaml");
+    assert!(!shown.out.contains("gatewright.dev/"), "these are the marks of nobody: {}", shown.out);
     let asked = audited.requests();
     assert!(asked.iter().any(Request::is_dry_run), "{asked:?}");
     let writes: Vec<_> = asked.iter().filter(|request| request.is_write() && !request.is_dry_run()).collect();
@@ -84,6 +86,9 @@ fn what_an_installation_has_made_is_refused_and_can_be_looked_at() {
     }
     let plan = run(&desk, &kubeconfig, &["plan", "specs"]).exits(3).says("another installation of gatewright");
     plan.says("plan: no changes, 12 objects refused");
+    let diff = run(&desk, &kubeconfig, &["diff", "specs"]).exits(3).complains("not compared: ");
+    let diff = diff.complains("`gatewright plan --read-only` compares what others own");
+    assert_eq!(diff.out, "");
 
     // Whoever may only read sees what differs, whoever owns it; what is not among the specs is nobody's business.
     let viewer = server.kubeconfig("viewer");
@@ -107,6 +112,9 @@ fn what_nobody_has_marked_is_held_and_shown_without_a_token() {
     let plan = run(&desk, &kubeconfig, &["plan", "specs"]).exits(3).says("held by guard adopt");
     let plan = plan.says("the first `gatewright sync` prints the token that lifts it");
     assert!(!plan.out.contains("gatewright approve"), "{}", plan.out);
+    let diff = run(&desk, &kubeconfig, &["diff", "specs"]).exits(1).complains("held by guard adopt");
+    let diff = diff.says(&format!("adopt Service {namespace}/a, on cluster local (held)"));
+    diff.says(&format!("create Deployment {namespace}/a, on cluster local (held)")).says("-  - name: 80-80");
 }
 
 #[test]
@@ -147,6 +155,8 @@ fn a_cluster_that_does_not_answer_is_told_with_its_address() {
     let kubeconfig = desk.path("void.kubeconfig");
     let plan = run(&desk, &kubeconfig, &["plan", "specs"]).exits(4).says("unreachable: ").says(&address);
     plan.says("check that the API server runs");
+    let diff = run(&desk, &kubeconfig, &["diff", "specs"]).exits(4).complains("gatewright: cluster local: ");
+    assert_eq!(diff.complains(&address).out, "");
 }
 
 #[test]
@@ -192,4 +202,6 @@ fn a_spec_with_a_mistake_is_told_with_its_place() {
     desk.replace("specs/a.yaml", "- name: http", "- nmae: http");
     let kubeconfig = shared().kubeconfig("admin");
     run(&desk, &kubeconfig, &["plan", "specs"]).exits(1).says("specs/a.yaml:7: ").says("did you mean \"name\"?");
+    let diff = run(&desk, &kubeconfig, &["diff", "specs"]).exits(2).complains("specs/a.yaml:7: ");
+    assert_eq!(diff.complains("did you mean \"name\"?").out, "");
 }

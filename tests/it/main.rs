@@ -35,6 +35,7 @@ mod crash;
 mod daemon;
 mod dependencies;
 mod deployer;
+mod diff;
 mod directories;
 mod drift;
 mod dynamo;

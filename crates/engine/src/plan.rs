@@ -6,6 +6,7 @@
 //!
 //! Nothing without our mark is changed or deleted, and what is not deleted stays in the inventory.
 
+pub mod bodies;
 pub mod claims;
 pub mod conflicts;
 mod decide;

@@ -290,6 +290,7 @@ impl Session<'_> {
             breakers: Arc::clone(&self.breakers),
             rollout: None,
             dependencies: self.dependencies(),
+            bodies: None,
             places: Places::default(),
         };
         let selected = self.config.clusters_of(sync);

@@ -75,6 +75,7 @@ pub(super) fn of(
         pinned,
         turn,
         waiting,
+        bodies: order.bodies,
         place: order.places.for_round(),
         suspension: Watch::new(state, &order.sync),
         stop: stop.clone(),

@@ -227,6 +227,7 @@ impl Installation {
             breakers: Arc::default(),
             rollout: None,
             dependencies: Arc::default(),
+            bodies: None,
             places: Places::default(),
         }
     }
