@@ -6,6 +6,7 @@ mod approve;
 mod check;
 mod choice;
 mod clusters;
+mod completions;
 mod config;
 mod defaults;
 mod destroy;
@@ -17,6 +18,7 @@ mod history;
 mod hosts;
 mod inventory;
 mod lsp;
+mod man;
 mod orphans;
 mod others;
 mod pack;
@@ -136,6 +138,8 @@ enum Command {
     Simulate(Box<simulate::Args>),
     #[command(subcommand)]
     Config(config::Args),
+    Completions(completions::Args),
+    Man(man::Args),
     GitFetch(git_fetch::Args),
 }
 
@@ -281,6 +285,8 @@ impl Context {
             Command::Rbac(args) => rbac::run(&self, &args),
             Command::Simulate(args) => simulate::run(&self, &args),
             Command::Config(args) => config::run(&self, &args),
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
         }
     }
 

@@ -10,8 +10,9 @@ const REPORT: &str = include_str!("../../systemd/gatewright-report.service");
 
 const TIMER: &str = include_str!("../../systemd/gatewright-report.timer");
 
-/// The path at which packages and the README put the program.
-const INSTALLED: &str = "/usr/local/bin/gatewright";
+/// The beginning of a command. Without a folder it fits packages, which have the program in `/usr/bin`, and whoever has
+/// put it into `/usr/local/bin`.
+const STARTED: &str = "ExecStart=gatewright ";
 
 /// The exposure that a unit may have at most, on systemd's scale from 0 to 10.
 const MOST_EXPOSED: f64 = 1.5;
@@ -22,8 +23,8 @@ fn check(arguments: &[&str], unit: &str) -> Output {
     for (name, text, does) in
         [("gatewright.service", UNIT, "run "), ("gatewright-report.service", REPORT, "sync --detailed-exitcode ")]
     {
-        assert!(text.contains(&format!("ExecStart={INSTALLED} {does}")), "the unit starts the installed program");
-        let text = text.replace(INSTALLED, env!("CARGO_BIN_EXE_gatewright"));
+        assert!(text.contains(&format!("{STARTED}{does}")), "the unit starts the installed program");
+        let text = text.replace(STARTED, concat!("ExecStart=", env!("CARGO_BIN_EXE_gatewright"), " "));
         std::fs::write(folder.path().join(name), text).expect("there is room for a file");
     }
     std::fs::write(folder.path().join("gatewright-report.timer"), TIMER).expect("there is room for a file");

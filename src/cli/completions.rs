@@ -1,0 +1,37 @@
+//! `gatewright completions`.
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
+
+use super::{Cli, Failure, emit};
+
+/// Print a script that completes commands and options in a shell.
+///
+/// Packages install those of bash, zsh and fish. Elsewhere:
+///
+/// For example: `gatewright completions bash > ~/.local/share/bash-completion/completions/gatewright`.
+///
+/// Exit codes: 0 printed, 64 usage.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut visible(Cli::command()), "gatewright", &mut script);
+    emit(&String::from_utf8_lossy(&script));
+    Ok(0)
+}
+
+/// Leaves out the commands that are for the program itself: help does not list them, and scripts would complete them.
+fn visible(command: Command) -> Command {
+    let listed = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    Command::new("gatewright")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments().cloned())
+        .subcommands(listed.collect::<Vec<_>>())
+}

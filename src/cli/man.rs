@@ -1,0 +1,35 @@
+//! `gatewright man`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::CommandFactory as _;
+use gatewright_engine::error::Chain;
+
+use super::{Cli, EXIT_FAILED, Failure};
+
+/// Write manual pages into a folder: gatewright.1, and one for each command.
+///
+/// Packages install them. Elsewhere:
+///
+/// For example: `gatewright man ~/.local/share/man/man1`.
+///
+/// Exit codes: 0 written, 1 a file cannot be written, 64 usage.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The folder; it is made if it is missing.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<u8, Failure> {
+    let written =
+        fs::create_dir_all(&args.folder).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));
+    written.map_err(|error| Failure {
+        code: EXIT_FAILED,
+        message: format!("cannot write manual pages to {:?}: {}", args.folder, Chain(&error)),
+        hint: None,
+    })?;
+    Ok(0)
+}
