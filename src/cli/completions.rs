@@ -30,7 +30,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Failure> {
 /// Leaves out the commands that are for the program itself: help does not list them, and scripts would complete them.
 fn visible(command: Command) -> Command {
     let listed = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    Command::new("gatewright")
+    Command::default()
+        .name("gatewright")
         .version(env!("CARGO_PKG_VERSION"))
         .args(command.get_arguments().cloned())
         .subcommands(listed.collect::<Vec<_>>())

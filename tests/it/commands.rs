@@ -372,7 +372,7 @@ fn an_interrupt_ends_a_command_that_waits_for_a_source() {
 fn help_says_what_exit_codes_mean() {
     let desk = Desk::empty("gatewright.yaml");
     let help = |arguments: &[&str]| desk.run(&[arguments, &["--help"]].concat()).exits(0).out;
-    let commands: [&[&str]; 16] = [
+    let commands: [&[&str]; 18] = [
         &["run"],
         &["sync"],
         &["plan"],
@@ -389,6 +389,8 @@ fn help_says_what_exit_codes_mean() {
         &["config", "check"],
         &["config", "show"],
         &["config"],
+        &["completions"],
+        &["man"],
     ];
     for arguments in commands {
         let text = help(arguments);

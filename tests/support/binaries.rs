@@ -56,6 +56,13 @@ pub(crate) fn prometheus() -> &'static Path {
     FOUND.get_or_init(|| PathBuf::from(output_of("tests/cluster/prometheus", &[]).trim_end()))
 }
 
+/// Returns the path of the program that checks rules for Prometheus, which comes with it.
+///
+/// Panics if it cannot be fetched, for the same reason as [`Binaries::locate`].
+pub(crate) fn promtool() -> PathBuf {
+    prometheus().with_file_name("promtool")
+}
+
 /// Returns the path of axe-core, a script that looks for barriers in web pages, which is fetched the first time.
 ///
 /// Panics if it cannot be fetched, for the same reason as [`Binaries::locate`].

@@ -1,4 +1,4 @@
-//! The alerts of `docs/metrics.md`: each is evaluated over what a daemon shows, before and after what it is about.
+//! The alerts of `config/prometheus-rules.yaml`: each is evaluated over what a daemon shows, before and after what it is about.
 //!
 //! Of the language of the rules it is understood what they need and no more, and anything else fails: a comparison of a
 //! selector, of `time() - selector`, of `increase(selector[…])`, or `absent(selector)`. `for` is not waited for.
@@ -85,12 +85,10 @@ fn evaluate(expression: &str, (first, last): (&Page, &Page), time: f64) -> Vec<L
     values.into_iter().filter(|(_, value)| holds(*value)).map(|(labels, _)| labels).collect()
 }
 
-/// The rules of the documentation, by name.
+/// The rules of the file, by name.
 fn rules() -> BTreeMap<String, String> {
-    let text = fs::read_to_string(in_repository("docs/metrics.md")).expect("it is there");
-    let (_, rest) = text.split_once("```yaml\n").expect("the rules are a block");
-    let (block, _) = rest.split_once("```").expect("it ends");
-    let rules = yaml::parse_values(block).expect("it is YAML").remove(0);
+    let text = fs::read_to_string(in_repository("config/prometheus-rules.yaml")).expect("it is there");
+    let rules = yaml::parse_values(&text).expect("it is YAML").remove(0);
     let rules = rules["groups"][0]["rules"].as_array().cloned().expect("there are rules");
     let word = |rule: &serde_json::Value, field: &str| rule[field].as_str().expect(field).to_owned();
     rules.iter().map(|rule| (word(rule, "alert"), word(rule, "expr"))).collect()
@@ -122,15 +120,28 @@ impl Watch {
     }
 }
 
-/// Writes a configuration: a sync on a directory, and another one on an API server where nothing becomes healthy.
+/// A kubeconfig of an API server that is not there.
+fn write_kubeconfig_of_nobody(desk: &Desk) {
+    let kubeconfig = serde_json::json!({
+        "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {"server": format!("https://127.0.0.1:{}", free_port())}}],
+        "users": [{"name": "a", "user": {"token": "t"}}],
+    });
+    desk.write("gone.kubeconfig", &kubeconfig.to_string());
+}
+
+/// Writes a configuration: a sync on a directory, another one on an API server where nothing becomes healthy, and one on
+/// a cluster that does not answer.
 fn configure(desk: &Desk, port: u16, (kubeconfig, sick): (&str, &str), more: &str) {
     let config = format!(
         "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\n{more}\n\
          sources:\n  specs: {{poll: 1s, directory: {{path: specs}}}}\n  others: {{poll: 1s, directory: {{path: others}}}}\n\
-         clusters: {{folder: {{directory: {{path: rendered}}}}, only: {{kubeconfig: {{path: {kubeconfig}}}}}}}\n\
+         clusters: {{folder: {{directory: {{path: rendered}}}}, only: {{kubeconfig: {{path: {kubeconfig}}}}}, \
+         gone: {{kubeconfig: {{path: gone.kubeconfig, timeout: 1s}}}}}}\n\
          syncs:\n  gateways: {{source: specs, clusters: {{names: [folder]}}, createNamespaces: true, \
          schedule: {{interval: 10s, jitter: 0%}}}}\n  {sick}: {{source: others, clusters: {{names: [only]}}, \
-         createNamespaces: true, wait: {{timeout: 1s}}, schedule: {{interval: 10s, jitter: 0%}}}}\n"
+         createNamespaces: true, wait: {{timeout: 1s}}, schedule: {{interval: 10s, jitter: 0%}}}}\n  \
+         lost: {{source: others, clusters: {{names: [gone]}}, schedule: {{interval: 10s, jitter: 0%}}}}\n"
     );
     desk.write("gatewright.yaml", &config);
 }
@@ -141,11 +152,12 @@ fn counted(page: &Page, result: &str) -> f64 {
 }
 
 #[test]
-fn every_alert_of_the_documentation_fires_when_it_should_and_not_before() {
+fn every_alert_fires_when_it_should_and_not_before() {
     let (desk, port, sick) = (Desk::empty("gatewright.yaml"), free_port(), unique("sick"));
     let kubeconfig = server().kubeconfig("admin").display().to_string();
     desk.write("specs/a.yaml", &gateway("a", 80));
     desk.write("others/readme.txt", "nothing yet");
+    write_kubeconfig_of_nobody(&desk);
     configure(&desk, port, (&kubeconfig, &sick), "");
     let (rules, nothing) = (rules(), Page::default());
     assert_eq!(evaluate(&rules["GatewrightDown"], (&nothing, &nothing), now()).len(), 1, "nobody is there yet");
@@ -157,6 +169,7 @@ fn every_alert_of_the_documentation_fires_when_it_should_and_not_before() {
         assert_eq!(evaluate(rule, (&watch.first, &quiet), now()), [], "{alert}");
     }
     watch.rules.remove("GatewrightDown");
+    watch.until("GatewrightClusterUnreachable", ("cluster", "gone"), LATER);
 
     configure(&watch.desk, port, (&kubeconfig, &sick), "no such: setting");
     watch.daemon.signal("HUP");
