@@ -46,7 +46,7 @@ fn shells_complete_commands() {
         desk.write(shell, &script);
     }
     let asked =
-        "source bash; COMP_WORDS=(gatewright ro); COMP_CWORD=1; _gatewright gatewright ro; echo ${COMPREPLY[@]}";
+        "source ./bash; COMP_WORDS=(gatewright ro); COMP_CWORD=1; _gatewright gatewright ro; echo ${COMPREPLY[@]}";
     let mut bash = command(Path::new("bash"));
     bash.args(["-euc", asked]).current_dir(desk.path(""));
     Run::of(bash.output().expect("bash starts")).exits(0).says("rollback rollout\n");
