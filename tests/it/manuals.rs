@@ -45,8 +45,9 @@ fn shells_complete_commands() {
         assert!(missing.is_empty() && !script.contains("git-fetch"), "{shell}: {missing:?}");
         desk.write(shell, &script);
     }
-    let asked =
-        "source ./bash; COMP_WORDS=(gatewright ro); COMP_CWORD=1; _gatewright gatewright ro; echo ${COMPREPLY[@]}";
+    // The function gets what bash gives it: the command, the word that is begun, and the word before it.
+    let asked = "source ./bash; COMP_WORDS=(gatewright ro) COMP_CWORD=1; _gatewright gatewright ro gatewright; \
+                 echo ${COMPREPLY[@]}";
     let mut bash = command(Path::new("bash"));
     bash.args(["-euc", asked]).current_dir(desk.path(""));
     Run::of(bash.output().expect("bash starts")).exits(0).says("rollback rollout\n");
