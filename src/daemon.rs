@@ -20,10 +20,11 @@ use crate::cluster::Cluster;
 use crate::config::packs::UnusablePack;
 use crate::config::settings::ClusterSettings;
 use crate::config::{Config, ConfigError};
+use crate::dashboard::Board;
 use crate::desired::assemble;
 use crate::history::archive::vault::VaultError;
 use crate::hosts::HostsError;
-use crate::process::http::{self, HttpError, Listen, Shown};
+use crate::process::http::{HttpError, Shown};
 use crate::process::metrics::Metrics;
 use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, keep_alive};
 use crate::reconcile::renamed::RenameError;
@@ -38,6 +39,7 @@ mod folders;
 mod generation;
 mod hosts;
 mod measure;
+mod pages;
 mod rounds;
 pub(crate) mod simulated;
 mod sources;
@@ -129,6 +131,8 @@ struct Shared {
     gathering: Gathering,
     hosts: Hosts,
     clock: Arc<dyn Clock>,
+    /// Whatever people look at in a browser, where somebody can.
+    board: Option<Arc<Board>>,
 }
 
 /// Runs until SIGTERM. `reload` reads the configuration again.
@@ -141,7 +145,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
     let (folders, config) = FolderWatch::start(config, &state);
     let shown = Shown { metrics: Arc::clone(&metrics), progress: progress.clone(), readiness: Arc::clone(&readiness) };
-    serve(&config, shown, &stop).await?;
+    let board = pages::serve(&config, shown, (&state, &host.clock), &stop).await?;
     // Pings go on while nobody knows who the other hosts are.
     let met = tokio::select! {
         met = Hosts::meet(&config, &state, host, &mut signals) => met?,
@@ -163,10 +167,12 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         readiness,
         hosts,
         clock: Arc::clone(&host.clock),
+        board,
     });
     let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
     let config = config.map_err(DaemonError::Clusters)?;
     let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);
+    shared.show(&generation);
     shared.metrics.reloaded(generation.common.config.found_in_folders().is_whole());
     shared.readiness.store(true, Ordering::Relaxed);
     host.notifier.ready(&generation.status());
@@ -265,17 +271,13 @@ async fn watchdog(host: &Host, progress: &Progress) -> std::convert::Infallible 
     }
 }
 
-async fn serve(config: &Config, shown: Shown, stop: &CancellationToken) -> Result<(), DaemonError> {
-    let Listen::At(address) = config.settings.http.listen else { return Ok(()) };
-    let listener = http::bind(address).await.map_err(DaemonError::Http)?;
-    let router = http::router(shown);
-    let stop = stop.clone();
-    tokio::spawn(async move {
-        if let Err(error) = http::serve(listener, router, stop).await {
-            error!(error = %Chain(&error), "metrics and health are not served any more");
+impl Shared {
+    /// Has people see the configuration that is in force.
+    fn show(&self, generation: &Generation) {
+        if let Some(board) = &self.board {
+            board.follow(&generation.common.config);
         }
-    });
-    Ok(())
+    }
 }
 
 /// Validates, then swaps; a configuration that is no good changes nothing.
@@ -302,7 +304,9 @@ async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, read: Resul
             forget(&shared.metrics, &config, &new);
             shared.metrics.reloaded(new.found_in_folders().is_whole());
             info!("the configuration was read again");
-            prepared.start(&before, shared)
+            let generation = prepared.start(&before, shared);
+            shared.show(&generation);
+            generation
         }
         Err(message) => {
             shared.metrics.reloaded(false);

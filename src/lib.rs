@@ -10,6 +10,7 @@ pub mod cli;
 pub mod cluster;
 pub mod config;
 mod daemon;
+mod dashboard;
 pub mod desired;
 pub mod history;
 mod hosts;

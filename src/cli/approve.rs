@@ -1,7 +1,5 @@
 //! `gatewright approve`.
 
-use std::collections::BTreeMap;
-
 use gatewright_engine::plan::guard::token;
 use gatewright_engine::text::count;
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +9,7 @@ use super::session::question;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain, others, print};
 use crate::basics::duration::Period;
 use crate::config::Config;
-use crate::history::approvals::{Approval, Asked, GIVEN, given, waiting};
+use crate::history::approvals::{Approval, Asked, GIVEN, Group, given, groups, token_of, waiting};
 use crate::report::named;
 use crate::state::State;
 
@@ -64,9 +62,6 @@ pub(super) struct OfRollout {
     #[arg(long = "for", value_name = "DURATION", default_value = "24h")]
     period: Period,
 }
-
-/// The same steps of one sync, on the clusters where they wait.
-type Group<'a> = Vec<&'a Asked>;
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
@@ -156,19 +151,6 @@ fn give(
     Ok(GIVEN.write(state, &[&approval.token], &approval)?)
 }
 
-/// Puts together what is the same on several clusters, in the order in which it was found.
-fn groups<'a>(asked: impl IntoIterator<Item = &'a Asked>) -> Vec<Group<'a>> {
-    let (mut groups, mut known) = (Vec::<Group<'a>>::new(), BTreeMap::new());
-    for asked in asked {
-        let group = *known.entry((&asked.sync, asked.fleet_token())).or_insert(groups.len());
-        if group == groups.len() {
-            groups.push(Vec::new());
-        }
-        groups[group].push(asked);
-    }
-    groups
-}
-
 /// Only what was printed can be approved: a slip of the finger must not count later.
 fn find<'a>(text: &str, waiting: &'a [Asked]) -> Result<Group<'a>, Failure> {
     let token = token::parse(text).ok_or_else(|| {
@@ -205,11 +187,6 @@ fn list(approved: &[Approval], waiting: &[Asked]) {
     if waiting.is_empty() {
         print("nothing waits for approval\n");
     }
-}
-
-/// Returns what is typed to approve a group.
-fn token_of<'a>(group: &[&'a Asked]) -> &'a str {
-    if let [asked] = group { &asked.token } else { group[0].fleet_token() }
 }
 
 fn described(group: &[&Asked]) -> String {

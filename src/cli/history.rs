@@ -6,7 +6,7 @@ use super::plan::{Format, show};
 use super::view::Extent;
 use super::{Context, Failure, check_names, complain, others, print};
 use crate::history::journal;
-use crate::report::{Mode, Report};
+use crate::report::Report;
 
 /// List the rounds that changed something or said something new, the newest first.
 ///
@@ -53,22 +53,6 @@ fn line(report: &Report) -> String {
     let clusters: Vec<&str> = report.clusters.keys().map(String::as_str).collect();
     let (sync, clusters) = (&report.sync, clusters.join(","));
     let cause = report.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
-    let (revision, did, code) = (&report.revision, did(report), report.exit_code());
+    let (revision, did, code) = (&report.revision, report.did(), report.exit_code());
     format!("{time}  {sync}  {clusters}  {revision}{cause}  {did}{problems}  exit {code}")
-}
-
-/// Says what a round has done, or would do: `update 2, prune 1`.
-pub(super) fn did(report: &Report) -> String {
-    if report.suspended.is_some() {
-        return "suspended".to_owned();
-    }
-    let counts: Vec<String> =
-        report.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
-    match (counts.is_empty(), report.mode) {
-        (true, Mode::Report) => "no differences".to_owned(),
-        (true, Mode::Apply | Mode::Plan) => "no changes".to_owned(),
-        (false, Mode::Apply) => counts.join(", "),
-        (false, Mode::Report) => format!("found {}", counts.join(", ")),
-        (false, Mode::Plan) => format!("planned {}", counts.join(", ")),
-    }
 }

@@ -2,18 +2,15 @@
 
 mod explain;
 
-use std::collections::BTreeMap;
-
-use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::{count, listed};
-use jiff::Timestamp;
 
 use super::{Context, Failure, approve, check_names, others, print, rollback};
 use crate::basics::sanitize;
 use crate::config::Config;
 use crate::config::rollout::Strategy;
 use crate::config::settings::Mode;
-use crate::reconcile::rollout::record::{self, Ledger, Member, Pause, Record, Stage};
+use crate::reconcile::rollout::progress::{self, Progress};
+use crate::reconcile::rollout::record::{self, Ledger, Pause, Stage};
 use crate::state::{State, StateError};
 
 /// The most units or clusters that are named.
@@ -130,28 +127,13 @@ fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<(), Fail
     Ok(())
 }
 
-/// The progress of a rollout, on the clusters that have the change and on those that wait.
-type Progress<'a> = (&'a str, Timestamp, BTreeMap<&'a String, &'a Stage>, Vec<&'a String>);
-
-fn progress(record: &Record) -> Progress<'_> {
-    let members = record.members.iter().map(|(name, Member { stage, .. })| (name, stage)).collect();
-    (&record.revision, record.since, members, record.wants.keys().collect())
-}
-
 /// Says how far the rollouts of a sync are: units of which the same is true once.
 fn lines(sync: &str, ledger: &Ledger) -> Vec<String> {
-    let mut groups: Vec<(Progress<'_>, Vec<&ObjectId>)> = Vec::new();
-    for record in ledger.units.iter().filter(|record| record.is_open()) {
-        let progress = progress(record);
-        match groups.iter_mut().find(|(known, _)| *known == progress) {
-            Some((_, units)) => units.push(&record.unit),
-            None => groups.push((progress, vec![&record.unit])),
-        }
-    }
+    let groups = progress::open(ledger);
     let paused = ledger.paused.as_ref().map(|pause| format!(", {}", pause.words())).unwrap_or_default();
     let open = if groups.is_empty() { "nothing is under way".to_owned() } else { count(groups.len(), "rollout") };
     let mut lines = vec![format!("sync {sync}: {open}{paused}")];
-    for ((revision, since, members, waiting), units) in groups {
+    for Progress { revision, since, members, waiting, units } in groups {
         let units = if let [unit] = units[..] { unit.to_string() } else { named("unit", &units) };
         lines.push(format!("  {revision} since {}: {units}", since.strftime("%F %T UTC")));
         let of = |is_meant: fn(&Stage) -> bool| -> Vec<&&String> {

@@ -20,6 +20,7 @@ use super::webhooks::WebhookSettings;
 use super::{Reader, did_you_mean, plain};
 use crate::basics::paths::{NoCredentials, Paths};
 use crate::cluster::kubeconfig;
+use crate::process::http;
 use crate::schedule::Schedule;
 
 /// Names become labels, folders and parts of object names; 40 characters leave room for what is added.
@@ -38,6 +39,7 @@ pub(super) fn validate(
 ) -> Vec<Problem> {
     let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
     checks.log_level(&settings.log.level, environment);
+    checks.dashboard(&settings.http);
     checks.credentials(&["undo", "keyFile"], settings.undo.resolve(paths));
     if let Some(latest) = &mut settings.reports.latest {
         *latest = plain(&paths.base.join(&*latest));
@@ -172,6 +174,15 @@ impl Checks<'_> {
     }
 
     /// Checks the log level: a wrong one shows only when the log starts, which would be too late for `config check`.
+    /// A dashboard that nobody could see is a mistake.
+    fn dashboard(&mut self, http: &http::Settings) {
+        if http.listen == http::Listen::Off && (http.dashboard == Some(true) || !http.names.is_empty()) {
+            let message = "the dashboard is served where http.listen says, which is off".to_owned();
+            let setting = if http.dashboard == Some(true) { "dashboard" } else { "names" };
+            self.problem(&["http", setting], message, Some("set http.listen to an address, such as 127.0.0.1:8085"));
+        }
+    }
+
     fn log_level(&mut self, level: &str, environment: &Environment) {
         let is_level = |part: &str| part.rsplit('=').next().is_some_and(|word| word.parse::<LevelFilter>().is_ok());
         let Some(part) = level.split(',').map(str::trim).find(|part| part.is_empty() || !is_level(part)) else {

@@ -232,6 +232,9 @@ impl Sync {
         if let Some(told) = &shared.told {
             told(&report);
         }
+        if let Some(board) = &shared.board {
+            board.tell();
+        }
         shared.hosts.flush().await;
         if report.exit_code() == 0 || report.exit_code() == 3 { Outcome::Done } else { Outcome::Failed }
     }

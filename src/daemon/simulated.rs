@@ -58,6 +58,7 @@ pub(crate) fn start(
         readiness: Arc::default(),
         hosts: Hosts::default(),
         clock: Arc::clone(clock),
+        board: None,
     });
     let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);
     Ok(Running { shared, generation })

@@ -15,7 +15,7 @@ use tracing::{error, info};
 
 use crate::report::outcome::Outcome;
 use crate::report::{ClusterReport, ClusterState};
-use crate::state::store::Store;
+use crate::state::store::{Stamp, Store};
 use crate::state::{State, StateError};
 
 /// The holds that wait, by sync and cluster.
@@ -57,6 +57,9 @@ pub(crate) struct Asked {
     pub hold: Hold,
 }
 
+/// The same steps of one sync, on the clusters where they wait.
+pub(crate) type Group<'a> = Vec<&'a Asked>;
+
 impl Asked {
     /// Tells whether a token stands for it: its own, or that for the same steps on every cluster.
     pub(crate) fn is_meant_by(&self, token: &str) -> bool {
@@ -89,6 +92,11 @@ pub(crate) struct Approval {
     pub until: Timestamp,
 }
 
+/// Stands for what waits of a sync on a cluster: it is another one when that is.
+pub(crate) fn stamp(state: &State, sync: &str, cluster: &str) -> Option<Stamp> {
+    ASKED.stamp(state, &[sync, cluster])
+}
+
 /// Returns what waits, in the order of syncs and clusters.
 pub(crate) fn waiting(state: &State) -> Vec<Asked> {
     let on = |(sync, cluster): (String, String)| {
@@ -99,6 +107,24 @@ pub(crate) fn waiting(state: &State) -> Vec<Asked> {
         })
     };
     ASKED.targets(state).into_iter().flat_map(on).collect()
+}
+
+/// Puts together what is the same on several clusters, in the order in which it was found.
+pub(crate) fn groups<'a>(asked: impl IntoIterator<Item = &'a Asked>) -> Vec<Group<'a>> {
+    let (mut groups, mut known) = (Vec::<Group<'a>>::new(), BTreeMap::new());
+    for asked in asked {
+        let group = *known.entry((&asked.sync, asked.fleet_token())).or_insert(groups.len());
+        if group == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[group].push(asked);
+    }
+    groups
+}
+
+/// Returns what is typed to approve a group.
+pub(crate) fn token_of<'a>(group: &[&'a Asked]) -> &'a str {
+    if let [asked] = group { &asked.token } else { group[0].fleet_token() }
 }
 
 /// Returns the approvals whose time is not over.

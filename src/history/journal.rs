@@ -19,7 +19,7 @@ use crate::history::archive::runs::{self, expired, is_run};
 use crate::report::form::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
-use crate::state::store::Store;
+use crate::state::store::{Stamp, Store};
 use crate::state::suspension::Suspension;
 use crate::state::{State, StateError, share_file, timekeeping};
 
@@ -128,6 +128,11 @@ pub(crate) fn rename_cluster(
 /// Returns the last report of a sync on a cluster; it speaks of that cluster only.
 pub(crate) fn last(state: &State, sync: &str, cluster: &str) -> Option<Report> {
     LAST.read(state, &[sync, cluster]).map(|last| last.report)
+}
+
+/// Stands for the last report of a sync on a cluster: it is another one when that is.
+pub(crate) fn stamp(state: &State, sync: &str, cluster: &str) -> Option<Stamp> {
+    LAST.stamp(state, &[sync, cluster])
 }
 
 /// Returns when a round of a sync last ended well on a cluster.
@@ -291,6 +296,29 @@ pub(crate) fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item =
         let report = read(&path)?;
         sync.is_none_or(|sync| report.sync == sync).then_some((path, report))
     })
+}
+
+/// Returns the reports of the history of a sync and on a cluster, or of all, the newest first, each with its name; only those
+/// before the one of a name, if there is one. Of others no more is read than the names of their files.
+pub(crate) fn history_of(
+    folder: &Path,
+    (sync, cluster): (Option<&str>, Option<&str>),
+    before: Option<&str>,
+) -> impl Iterator<Item = (String, Report)> {
+    let is_meant = |wanted: Option<&str>, name: Option<&str>| wanted.is_none() || name.is_none() || wanted == name;
+    let stems = files(folder).into_iter().filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)));
+    let is_named = move |(name, _): &(String, PathBuf)| {
+        let about = name.split_once("Z-").map(|(_, about)| about);
+        // Without the name of a cluster it is about several.
+        let of = about.map(|about| about.split_once('.').map_or(about, |(of, _)| of));
+        let on = about.and_then(|about| about.split_once('.')).map(|(_, on)| on);
+        is_meant(sync, of) && is_meant(cluster, on) && before.is_none_or(|before| name.as_str() < before)
+    };
+    let is_about = move |report: &Report| {
+        sync.is_none_or(|sync| report.sync == sync) && cluster.is_none_or(|it| report.clusters.contains_key(it))
+    };
+    let reports = stems.filter(is_named).filter_map(|(name, path)| Some((name, read(&path)?)));
+    reports.filter(move |(_, report)| is_about(report))
 }
 
 /// Returns the files of the history, the newest first. Each is named as its round is.

@@ -1,4 +1,4 @@
-//! The HTTP endpoints of the daemon: its metrics, and whether it is alive and ready.
+//! The HTTP endpoints of the daemon: its metrics, and whether it is alive and ready. The dashboard is added by the daemon.
 //!
 //! Reading only: nothing that is asked here changes anything, so the port needs no login; it listens on loopback unless
 //! the config file says otherwise. There is no other way in: orders are files of the state folder and signals.
@@ -33,15 +33,70 @@ const GRACE: Duration = Duration::from_secs(2);
 const PATHS: &str = "there is nothing here; there is\n\
     /metrics  numbers for Prometheus\n\
     /healthz  whether the daemon is alive\n\
-    /readyz   whether it is ready\n";
+    /readyz   whether it is ready\n\
+    /dashboard/  the fleet, where http.dashboard is on\n";
 
 /// The HTTP server as the config file describes it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "Http")]
 pub struct Settings {
     /// The address to listen on; null or off switches the server off.
     pub listen: Listen,
+    /// Whether the dashboard and its API are served; without it where only this host can ask, on a loopback address.
+    pub dashboard: Option<bool>,
+    /// Names by which browsers may ask for the dashboard, beside localhost and the address.
+    pub names: Vec<HostName>,
+}
+
+impl Settings {
+    /// Tells whether the dashboard is served. Reports say more than metrics: whoever opened the metrics to others has not
+    /// opened those.
+    pub fn has_dashboard(&self) -> bool {
+        match self.listen {
+            Listen::Off => false,
+            Listen::At(address) => self.dashboard.unwrap_or(address.ip().is_loopback()),
+        }
+    }
+}
+
+/// The name of a host, without a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostName(String);
+
+/// A text is no name of a host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no name of a host: write it as in gatewright.example.com, without a scheme and without a port")]
+pub struct HostNameError(String);
+
+impl TryFrom<String> for HostName {
+    type Error = HostNameError;
+
+    fn try_from(text: String) -> Result<Self, HostNameError> {
+        let is_label = |label: &str| {
+            let is_edge = |edge: Option<char>| edge.is_some_and(|edge| edge.is_ascii_alphanumeric());
+            let is_valid = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            label.len() <= 63
+                && is_edge(label.chars().next())
+                && is_edge(label.chars().last())
+                && label.chars().all(is_valid)
+        };
+        let is_name = text.len() <= 253 && text.split('.').all(is_label);
+        if is_name { Ok(Self(text.to_ascii_lowercase())) } else { Err(HostNameError(text)) }
+    }
+}
+
+impl From<HostName> for String {
+    fn from(HostName(name): HostName) -> Self {
+        name
+    }
+}
+
+impl PartialEq<str> for HostName {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
 }
 
 /// The address to listen on, if any.

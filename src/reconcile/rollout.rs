@@ -14,6 +14,7 @@ mod journal;
 mod kept;
 mod known;
 mod news;
+pub(crate) mod progress;
 pub mod recall;
 pub mod record;
 #[cfg(test)]

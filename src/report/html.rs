@@ -20,7 +20,7 @@ use super::trend::{Gone, Summary};
 use super::warnings::Warning;
 use super::{ClusterState, Report, clusters_of};
 use crate::basics::sanitize;
-use objects::{state_of, units};
+use objects::units;
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
@@ -102,7 +102,7 @@ fn filters(reports: &[Report]) -> Value {
         clusters.insert(name);
         for step in &cluster.steps {
             kinds.insert(step.id.kind.as_str());
-            states.insert(state_of(step));
+            states.insert(step.result());
         }
         for refusal in cluster.told_refusals() {
             kinds.insert(refusal.id.kind.as_str());

@@ -9,7 +9,7 @@ use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::text::count;
 
 use super::action::StepAction;
-use super::{ClusterReport, ClusterState, StepReport};
+use super::{ClusterReport, ClusterState, Mode, Report, StepReport};
 use crate::report::outcome::Outcome;
 
 /// The section of a report under which something stands.
@@ -77,6 +77,44 @@ impl ClusterState {
             Self::Failed => "failed",
             Self::Unreachable => "unreachable",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Report {
+    /// Says what a round has done, or would do: `update 2, prune 1`.
+    pub(crate) fn did(&self) -> String {
+        if self.suspended.is_some() {
+            return "suspended".to_owned();
+        }
+        let counts: Vec<String> =
+            self.counts().into_iter().map(|(action, number)| format!("{action} {number}")).collect();
+        match (counts.is_empty(), self.mode) {
+            (true, Mode::Report) => "no differences".to_owned(),
+            (true, Mode::Apply | Mode::Plan) => "no changes".to_owned(),
+            (false, Mode::Apply) => counts.join(", "),
+            (false, Mode::Report) => format!("found {}", counts.join(", ")),
+            (false, Mode::Plan) => format!("planned {}", counts.join(", ")),
+        }
+    }
+}
+
+impl StepReport {
+    /// Returns the word by which an object is found: what is done with it, or that this went wrong.
+    pub(crate) fn result(&self) -> &str {
+        match &self.outcome {
+            Some(Outcome::Failed(_) | Outcome::Stale(_)) => "failed",
+            Some(Outcome::Skipped) => "not tried",
+            Some(Outcome::Done) | None => self.action.word(),
+        }
+    }
+
+    /// Returns what is to be said of it beside its differences.
+    pub(crate) fn said(&self) -> Option<String> {
+        match &self.outcome {
+            Some(Outcome::Failed(why)) => Some(why.clone()),
+            Some(Outcome::Stale(why)) => Some(format!("changed meanwhile: {why}")),
+            Some(Outcome::Skipped | Outcome::Done) | None => self.note.clone(),
         }
     }
 }

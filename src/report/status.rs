@@ -164,7 +164,7 @@ fn held(hold: &HoldReport) -> (Said, Values) {
 }
 
 /// Returns the units with why they are held; one whose spec is broken stands only in the refusals.
-fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
+pub(crate) fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
     let reason = |unit: &ObjectId| {
         let mut refusals = cluster.refusals.iter().filter(|refusal| refusal.unit == *unit);
         refusals

@@ -3,8 +3,10 @@
 //! A file is written whole or not at all, and for nobody else. One that is not there, is damaged, or has a form of
 //! another version says nothing to [`Store::read`]; who must not take the one for the other asks [`Store::load`].
 
+use std::fs;
 use std::io;
 use std::marker::PhantomData;
+use std::os::unix::fs::MetadataExt as _;
 
 use gatewright_engine::error::Chain;
 use serde::Serialize;
@@ -73,6 +75,24 @@ impl<T> Store<T> {
     pub(crate) fn forget(&self, state: &State, cluster: &str) -> Result<(), StateError> {
         let of_cluster = self.targets(state).into_iter().filter(|(_, name)| name == cluster);
         of_cluster.into_iter().try_for_each(|(sync, _)| self.remove(state, &[&sync, cluster]))
+    }
+}
+
+/// Stands for what a file holds: it is another one whenever the file was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    file: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl<T> Store<T> {
+    /// Returns the stamp of a value, without reading it; `None` if there is none.
+    pub(crate) fn stamp(&self, state: &State, names: &[&str]) -> Option<Stamp> {
+        let metadata = fs::symlink_metadata(state.path(self.path(names))).ok()?;
+        // What is written is another file each time, so that the clock of the disk need not be fine.
+        let changed = (metadata.mtime(), metadata.mtime_nsec());
+        Some(Stamp { file: metadata.ino(), bytes: metadata.len(), changed })
     }
 }
 

@@ -4,7 +4,6 @@ use gatewright_engine::problem::counted;
 use serde_json::{Value, json};
 
 use super::chosen::name;
-use crate::cli::history::did;
 use crate::cli::others;
 use crate::cli::plan::Format;
 use crate::cli::table::table;
@@ -66,7 +65,7 @@ fn row(name: &str, report: &Report) -> [String; 7] {
 
 /// Returns what a report says, in short: what was done, what is wrong, what has come and gone.
 fn says(report: &Report) -> String {
-    let mut parts = vec![did(report)];
+    let mut parts = vec![report.did()];
     let is = |state: ClusterState| report.clusters.values().filter(|cluster| cluster.state == state).count();
     for state in [ClusterState::Unreachable, ClusterState::Failed, ClusterState::Held, ClusterState::Stopped] {
         match (is(state), report.clusters.len()) {

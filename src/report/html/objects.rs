@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::report::action::StepAction;
 use crate::report::folded::{Differing, Paragraph};
-use crate::report::outcome::Outcome;
 use crate::report::outline::{Section, Sections};
 use crate::report::shown::{Shown, Values, dated, tags};
 use crate::report::text::{fields, why};
@@ -53,11 +52,6 @@ fn name(id: &ObjectId) -> String {
 
 fn object(step: &StepReport, paragraph: &Paragraph<'_>) -> Value {
     let cluster = &paragraph.part;
-    let message = match &step.outcome {
-        Some(Outcome::Failed(why)) => Some(why.clone()),
-        Some(Outcome::Stale(why)) => Some(format!("changed meanwhile: {why}")),
-        Some(Outcome::Skipped | Outcome::Done) | None => step.note.clone(),
-    };
     let marks: Vec<String> = tags(step).into_iter().map(str::to_owned).chain(cluster.mark(step.since)).collect();
     let same = step.differences.iter().map(|it| difference(dated(it, step, cluster)));
     let by_cluster = paragraph.differing(step).iter().flat_map(|Differing { path, values }| {
@@ -66,18 +60,9 @@ fn object(step: &StepReport, paragraph: &Paragraph<'_>) -> Value {
     });
     let differences = same.chain(by_cluster);
     json!({
-        "kind": step.id.kind, "name": name(&step.id), "state": state_of(step), "message": message,
+        "kind": step.id.kind, "name": name(&step.id), "state": step.result(), "message": step.said(),
         "mark": marks.join("; "), "differences": differences.collect::<Vec<_>>(), "fields": fields::lines(step).collect::<Vec<_>>(),
     })
-}
-
-/// The word by which an object can be filtered: what is done with it, or that this went wrong.
-pub(super) fn state_of(step: &StepReport) -> &str {
-    match &step.outcome {
-        Some(Outcome::Failed(_) | Outcome::Stale(_)) => "failed",
-        Some(Outcome::Skipped) => "not tried",
-        Some(Outcome::Done) | None => step.action.word(),
-    }
 }
 
 /// A field with its values, or lines of them, that go and come.

@@ -21,7 +21,7 @@ fn in_difference(verdict: Verdict) -> Option<&'static str> {
 }
 
 /// Says what was decided about the fields of an object; what its differences say is left out.
-pub(in crate::report) fn lines(step: &StepReport) -> impl Iterator<Item = String> {
+pub(crate) fn lines(step: &StepReport) -> impl Iterator<Item = String> {
     let is_said = |decided: &FieldVerdict| {
         let of_it = step.differences.iter().filter(|difference| difference.path == decided.path);
         in_difference(decided.verdict).is_some() && of_it.flat_map(|difference| &difference.managers).next().is_some()

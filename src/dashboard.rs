@@ -1,0 +1,35 @@
+//! The dashboard: the fleet as a page for people and as JSON for programs, read from what rounds leave behind.
+//!
+//! Reading only. There is no request that changes anything or has a cluster asked, so that nothing that reaches this port
+//! can do more than look; who may look is for [`door`] to say.
+
+mod api;
+mod board;
+mod cell;
+mod door;
+mod events;
+mod fleet;
+mod hold;
+mod object;
+mod page;
+mod rollouts;
+mod rounds;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+
+use crate::process::http::Settings;
+pub(crate) use board::Board;
+
+/// Returns the paths of the dashboard, on what a board knows.
+pub(crate) fn router(board: &Arc<Board>, settings: &Settings) -> Router {
+    let door = Arc::new(door::Door::of(settings));
+    let api = api::router(board).layer(middleware::from_fn(door::same_origin));
+    let pages = page::router().merge(api);
+    pages.layer(middleware::from_fn_with_state(door, door::enter))
+}

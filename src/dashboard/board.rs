@@ -1,0 +1,183 @@
+//! All that this daemon knows of its fleet: the last report of each sync on each cluster in a few words, kept until
+//! its file is another one.
+//!
+//! Files are the truth here as they are for `gatewright status`, because commands and other hosts write them, too. They are
+//! looked at when somebody asks, or while somebody watches, and read only when they have changed.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::cell::Cell;
+use crate::basics::clock::Clock;
+use crate::basics::lock::lock;
+use crate::config::Config;
+use crate::history::{approvals, journal};
+use crate::reconcile::renamed;
+use crate::state::State;
+use crate::state::store::Stamp;
+use crate::state::suspension::{SUSPENDED, Suspension};
+use crate::state::timekeeping;
+
+/// Files are looked at no more often than this, however many people ask.
+const REST: Duration = Duration::from_millis(500);
+
+/// Files of commands and of other hosts are looked for so often, while somebody watches.
+const LOOK_AGAIN: Duration = Duration::from_secs(3);
+
+/// Answers that are made at the same time: each may read files.
+const READERS: usize = 2;
+
+/// The most that watch at the same time.
+pub(super) const WATCHERS: usize = 32;
+
+/// The board, for one daemon.
+pub(crate) struct Board {
+    pub(super) state: State,
+    clock: Arc<dyn Clock>,
+    config: Mutex<Option<Arc<Config>>>,
+    known: Mutex<Known>,
+    /// A round has ended.
+    news: Notify,
+    /// The version of what is known, for those who watch.
+    pub(super) version: watch::Sender<u64>,
+    pub(super) readers: Semaphore,
+    pub(super) watchers: Arc<Semaphore>,
+    /// Set when the daemon ends.
+    pub(super) stop: CancellationToken,
+}
+
+/// The knowledge about the fleet at one time.
+pub(super) struct Knowledge {
+    /// The configuration that is in force.
+    pub config: Arc<Config>,
+    /// The cells, by cluster and sync.
+    pub cells: BTreeMap<String, BTreeMap<String, Arc<Cell>>>,
+    /// The syncs that are suspended.
+    pub suspended: BTreeMap<String, Suspension>,
+    /// The number of changes until then.
+    pub version: u64,
+}
+
+#[derive(Default)]
+struct Known {
+    looked: Option<Duration>,
+    targets: Targets,
+    knowledge: Option<Arc<Knowledge>>,
+}
+
+/// What is known of syncs on clusters, and the stamps of the files that say it.
+type Targets = BTreeMap<(String, String), ([Option<Stamp>; 2], Arc<Cell>)>;
+
+impl Board {
+    /// Begins with nothing.
+    pub(crate) fn new(state: State, clock: &Arc<dyn Clock>, stop: &CancellationToken) -> Self {
+        Self {
+            state,
+            clock: Arc::clone(clock),
+            config: Mutex::default(),
+            known: Mutex::default(),
+            news: Notify::new(),
+            version: watch::Sender::new(0),
+            readers: Semaphore::new(READERS),
+            watchers: Arc::new(Semaphore::new(WATCHERS)),
+            stop: stop.clone(),
+        }
+    }
+
+    /// Takes the configuration that is in force now.
+    pub(crate) fn follow(&self, config: &Arc<Config>) {
+        *lock(&self.config) = Some(Arc::clone(config));
+        lock(&self.known).looked = None;
+        self.news.notify_one();
+    }
+
+    /// Has those who watch told that a round has ended.
+    pub(crate) fn tell(&self) {
+        self.news.notify_one();
+    }
+
+    /// Looks for news for as long as somebody watches, until the daemon ends.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        let look = async {
+            loop {
+                drop(timeout(LOOK_AGAIN, self.news.notified()).await);
+                if self.version.receiver_count() > 0 {
+                    let board = Arc::clone(&self);
+                    drop(tokio::task::spawn_blocking(move || drop(board.look())).await);
+                }
+                sleep(REST).await;
+            }
+        };
+        self.stop.run_until_cancelled(look).await;
+    }
+
+    /// Returns what is known now; nothing before the daemon has begun. It reads files.
+    pub(super) fn look(&self) -> Option<Arc<Knowledge>> {
+        let config = lock(&self.config).clone()?;
+        let mut known = lock(&self.known);
+        let now = self.clock.elapsed();
+        if let (Some(looked), Some(knowledge)) = (known.looked, &known.knowledge)
+            && now.saturating_sub(looked) < REST
+        {
+            return Some(Arc::clone(knowledge));
+        }
+        let mut before = mem::take(&mut known.targets);
+        let mut is_other = false;
+        for (sync, settings) in &config.settings.syncs {
+            for cluster in config.clusters_of(settings).into_keys() {
+                let names = (sync.clone(), cluster.to_owned());
+                let stamps = [journal::stamp(&self.state, sync, cluster), approvals::stamp(&self.state, sync, cluster)];
+                let found = match before.remove(&names) {
+                    Some(found) if found.0 == stamps => found,
+                    _ => {
+                        is_other = true;
+                        let report = renamed::last_report(&config, &self.state, (sync, cluster));
+                        (stamps, Arc::new(Cell::of((sync, cluster), report.as_ref())))
+                    }
+                };
+                known.targets.insert(names, found);
+            }
+        }
+        let suspended = self.suspended(&config);
+        let last = known.knowledge.take();
+        is_other |= !before.is_empty()
+            || last.as_ref().is_none_or(|last| last.suspended != suspended || !Arc::ptr_eq(&last.config, &config));
+        known.looked = Some(now);
+        known.knowledge = last.filter(|_| !is_other);
+        if is_other {
+            let version = *self.version.borrow() + 1;
+            let cells = cells(&config, &known.targets);
+            known.knowledge = Some(Arc::new(Knowledge { cells, config, suspended, version }));
+            self.version.send_replace(version);
+        }
+        known.knowledge.clone()
+    }
+
+    /// What cannot be read suspends a sync, too; its rounds say why.
+    fn suspended(&self, config: &Config) -> BTreeMap<String, Suspension> {
+        let now = self.now();
+        let syncs = config.settings.syncs.keys();
+        let of = |sync: &String| Some((sync.clone(), SUSPENDED.read(&self.state, &[sync])?));
+        syncs.filter_map(of).filter(|(_, it)| it.until.is_none_or(|until| now < until)).collect()
+    }
+
+    /// Returns the time, as far as this installation believes its clock.
+    pub(super) fn now(&self) -> jiff::Timestamp {
+        timekeeping::believed(&self.state, self.clock.as_ref())
+    }
+}
+
+fn cells(config: &Config, targets: &Targets) -> BTreeMap<String, BTreeMap<String, Arc<Cell>>> {
+    let clusters = config.settings.clusters.keys();
+    let mut cells: BTreeMap<_, BTreeMap<_, _>> = clusters.map(|name| (name.clone(), BTreeMap::new())).collect();
+    for ((sync, cluster), (_, cell)) in targets {
+        cells.entry(cluster.clone()).or_default().insert(sync.clone(), Arc::clone(cell));
+    }
+    cells
+}
