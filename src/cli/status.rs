@@ -104,10 +104,7 @@ fn write_all(
     suspended: &BTreeMap<String, Suspension>,
     extent: Extent,
 ) -> String {
-    let source = |(name, trouble): (&String, &Trouble)| {
-        let since = trouble.since.strftime("%F %T UTC");
-        format!("source {name} cannot be read since {since}: {}\n", trouble.message)
-    };
+    let source = |(name, trouble): (&String, &Trouble)| format!("source {name} {}\n", trouble.words());
     let write = if extent.summary { status::summary } else { status::write };
     let sync = |(name, clusters): (&String, &status::Reports)| {
         let words = suspended.get(name).map(|suspension| format!(": {}", suspension.words())).unwrap_or_default();

@@ -19,6 +19,7 @@ use crate::basics::lock::lock;
 use crate::config::Config;
 use crate::history::{approvals, journal};
 use crate::reconcile::renamed;
+use crate::source::cache::{TROUBLES, Trouble};
 use crate::state::State;
 use crate::state::store::Stamp;
 use crate::state::suspension::{SUSPENDED, Suspension};
@@ -60,6 +61,8 @@ pub(super) struct Knowledge {
     pub cells: BTreeMap<String, BTreeMap<String, Arc<Cell>>>,
     /// The syncs that are suspended.
     pub suspended: BTreeMap<String, Suspension>,
+    /// The sources that cannot be read.
+    pub troubles: BTreeMap<String, Trouble>,
     /// The number of changes until then.
     pub version: u64,
 }
@@ -145,15 +148,18 @@ impl Board {
             }
         }
         let suspended = self.suspended(&config);
+        let troubles = TROUBLES.read(&self.state, &[]).unwrap_or_default();
         let last = known.knowledge.take();
         is_other |= !before.is_empty()
-            || last.as_ref().is_none_or(|last| last.suspended != suspended || !Arc::ptr_eq(&last.config, &config));
+            || last.as_ref().is_none_or(|last| {
+                last.suspended != suspended || last.troubles != troubles || !Arc::ptr_eq(&last.config, &config)
+            });
         known.looked = Some(now);
         known.knowledge = last.filter(|_| !is_other);
         if is_other {
             let version = *self.version.borrow() + 1;
             let cells = cells(&config, &known.targets);
-            known.knowledge = Some(Arc::new(Knowledge { cells, config, suspended, version }));
+            known.knowledge = Some(Arc::new(Knowledge { cells, config, suspended, troubles, version }));
             self.version.send_replace(version);
         }
         known.knowledge.clone()

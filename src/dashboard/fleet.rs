@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::board::Knowledge;
-use super::cell::{Cell, Status};
+use super::cell::{Cell, Status, cut};
+use super::target::MOST_CHARACTERS;
 use crate::config::settings::Mode;
 
 /// The version of the form.
@@ -93,6 +94,9 @@ struct Sync<'a> {
     /// The reason why it has no rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     suspended: Option<String>,
+    /// Since when its source cannot be read, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -161,5 +165,6 @@ fn sync<'a>(known: &'a Knowledge, name: &'a str) -> Sync<'a> {
     revisions.truncate(MOST_REVISIONS);
     let suspended = known.suspended.get(name).map(|suspension| suspension.words());
     let (source, mode) = (settings.source.as_str(), settings.mode);
-    Sync { name, source, mode, clusters, statuses, revisions, waiting, finished, suspended }
+    let trouble = known.troubles.get(source).map(|trouble| cut(&trouble.words(), MOST_CHARACTERS));
+    Sync { name, source, mode, clusters, statuses, revisions, waiting, finished, suspended, trouble }
 }

@@ -2,6 +2,9 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use gatewright_engine::check::check;
+use gatewright_engine::schema::Schema;
+use gatewright_engine::yaml;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,10 +57,19 @@ struct Answer {
 }
 
 impl Answer {
+    /// Returns the document, which is of its published form, strictly: a field that the form does not know is a mistake.
     #[track_caller]
     fn json(&self) -> Value {
         assert_eq!(self.status, 200, "{}{}", self.head, self.body);
-        serde_json::from_str(&self.body).expect("it is JSON")
+        let document: Value = serde_json::from_str(&self.body).expect("it is JSON");
+        let name = document["schema"].as_str().and_then(|schema| schema.split('/').nth(1)).expect("it has a form");
+        let file = format!("{}/docs/schema/{name}-v1alpha1.json", env!("CARGO_MANIFEST_DIR"));
+        let form: Value = serde_json::from_slice(&std::fs::read(file).expect("it is published")).expect("it is JSON");
+        let form = Schema::new(&form).expect("it is a schema");
+        let roots = yaml::parse(&self.body).expect("JSON is YAML");
+        let mistakes: Vec<String> = check(&roots[0], &form).into_iter().map(|mistake| mistake.message).collect();
+        assert_eq!(mistakes, [""; 0], "{document:#}");
+        document
     }
 }
 

@@ -36,6 +36,13 @@ pub struct Trouble {
     pub message: String,
 }
 
+impl Trouble {
+    /// Says since when, and why.
+    pub fn words(&self) -> String {
+        format!("cannot be read since {}: {}", self.since.strftime("%F %T UTC"), self.message)
+    }
+}
+
 /// A snapshot on disk, so that a restart while the source is down changes nothing.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {

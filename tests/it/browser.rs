@@ -4,6 +4,7 @@
 //! What the browser takes until something is to be seen is written to `first-paint.txt` in `target/tmp`.
 
 mod chromium;
+mod dashboard;
 mod fleet;
 
 use std::collections::{BTreeMap, BTreeSet};

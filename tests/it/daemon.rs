@@ -2,6 +2,7 @@
 
 mod alerts;
 mod cluster_secrets;
+mod dashboard;
 mod dependencies;
 mod finish;
 mod fleet;
@@ -131,6 +132,13 @@ impl Daemon {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         Some(answer)
+    }
+
+    /// Returns the memory that it takes now, in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        line.trim().trim_end_matches(" kB").parse().expect("the kernel counts it")
     }
 
     pub(crate) fn is_ready(&self) -> bool {

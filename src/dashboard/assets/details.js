@@ -176,12 +176,12 @@ export function rounds() {
   const form = el('form', { role: 'search', 'aria-label': 'Rounds', on: { submit: (event) => event.preventDefault() } }, field('sync', 'Sync'), field('cluster', 'Cluster'));
   return {
     title: 'Rounds',
-    parts: [el('p', { class: 'quiet' }, 'Rounds that changed something or said something new, the newest first.'), form],
+    parts: [el('p', { class: 'quiet' }, 'Rounds that changed something or said something new.'), form],
     load: () => ask('rounds', question),
     render: (data) => {
       announce(count(data.rounds.length, 'round'));
       return [
-        roundTable('Rounds', data.rounds, true),
+        roundTable('The newest first', data.rounds, true),
         el('nav', { class: 'pages', 'aria-label': 'Pages of rounds' },
           el('button', { type: 'button', 'data-key': 'newest', disabled: question.before === '', on: { click: () => again({}) } }, 'Newest'),
           el('button', { type: 'button', 'data-key': 'older', disabled: !data.next, on: { click: () => again({ before: data.next }) } }, 'Older')),

@@ -49,13 +49,13 @@ function statuses(all) {
   return el('ul', { class: 'states' }, STATUSES.filter((it) => all[it]).map((it) => el('li', {}, state(it, all[it]))));
 }
 
-function sync({ name, source, mode, clusters, statuses: all, revisions, waiting, finished, suspended }) {
+function sync({ name, source, mode, clusters, statuses: all, revisions, waiting, finished, suspended, trouble }) {
   const isReport = mode === 'report';
   const known = revisions.map(([revision, number]) => el('div', {}, el('code', { title: revision }, short(revision)),
     revisions.length > 1 && ` on ${number}`));
   return el('tr', {},
     el('th', { scope: 'row' }, name, isReport && el('small', {}, ' only reports'), suspended && el('small', {}, suspended)),
-    el('td', {}, source), el('td', {}, known.length ? known : '–'), el('td', { class: 'number' }, clusters.toLocaleString('en')),
+    el('td', {}, source, trouble && el('div', { class: 'why failed' }, trouble)), el('td', {}, known.length ? known : '–'), el('td', { class: 'number' }, clusters.toLocaleString('en')),
     el('td', {}, statuses(all)), el('td', {}, waiting > 0 ? el('a', { href: '#/approvals', 'data-key': `waiting ${name}` }, count(waiting, 'hold')) : '–'),
     el('td', {}, finished ? time(finished) : '–'));
 }
@@ -75,7 +75,7 @@ function cell(it, cluster) {
   const why = reason(it);
   const link = el('a', { href: address(it.sync, cluster), 'data-key': `${it.sync}/${cluster}`, 'aria-label': `${it.sync} on ${cluster}: ${it.status}` }, state(it.status));
   return el('td', {}, link, it.since && el('small', {}, ' ', time(it.since, (age) => `for ${age}`)), why && el('div', { class: 'why' }, why),
-    it.finished && el('small', { class: 'quiet' }, el('code', { title: it.revision }, short(it.revision)), ' · ', time(it.finished)));
+    it.finished && el('small', { class: 'last' }, el('code', { title: it.revision }, short(it.revision)), ' · ', time(it.finished)));
 }
 
 function row({ cluster, labels, cells }, syncs) {

@@ -36,6 +36,11 @@ pub(super) struct Chromium {
 impl Chromium {
     /// Starts a browser that shows nothing yet.
     pub(super) fn start() -> Self {
+        Self::start_with("--hide-scrollbars")
+    }
+
+    /// Starts one with a switch of its own.
+    pub(super) fn start_with(switch: &str) -> Self {
         let folder = Folder::new();
         let here = folder.path().display();
         let profile = format!("--user-data-dir={here}/profile");
@@ -43,7 +48,7 @@ impl Chromium {
         // files is to go with the rest. The sandbox is for pages of strangers; root and many containers cannot have it.
         let script = format!(r#"TMPDIR='{here}' exec chromium "$@" 3<&0 4>&1 </dev/null >&2"#);
         let args = ["-c", &script, "chromium", "--headless", "--remote-debugging-pipe", "--no-sandbox", "--no-zygote"];
-        let rest = ["--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", &profile];
+        let rest = ["--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", switch, &profile];
         let args: Vec<String> = args.into_iter().chain(rest).map(str::to_owned).collect();
         let (process, requests, answers) = Process::start_with_pipes(Path::new("sh"), &args, folder.path());
         let messages = receive(answers);
@@ -63,8 +68,13 @@ impl Chromium {
     pub(super) fn open(&mut self, page: &[u8]) {
         let file = self.folder.path().join("page.html");
         std::fs::write(&file, page).expect("a new folder can be written");
+        self.visit(&format!("file://{}", file.display()));
+    }
+
+    /// Shows the page at an address, and waits until it is there; what was heard of earlier ones is forgotten.
+    pub(super) fn visit(&mut self, url: &str) {
         self.events.clear();
-        self.ask("Page.navigate", &json!({"url": format!("file://{}", file.display())}));
+        self.ask("Page.navigate", &json!({"url": url}));
         while self.events_of("Page.loadEventFired").next().is_none() {
             let message = self.receive();
             self.events.push(message);
