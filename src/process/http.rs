@@ -3,6 +3,8 @@
 //! Reading only: nothing that is asked here changes anything, so the port needs no login; it listens on loopback unless
 //! the config file says otherwise. There is no other way in: orders are files of the state folder and signals.
 
+mod bounded;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -25,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::metrics::{CONTENT_TYPE, Metrics};
 use crate::process::service::{Progress, STUCK_AFTER, Stuck};
+use bounded::Bounded;
 
 /// The longest time for answers that are under way after the order to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -239,7 +242,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
-    let server = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let server = axum::serve(Bounded::new(listener), router).with_graceful_shutdown(stop.clone().cancelled_owned());
     tokio::select! {
         result = server => result.map_err(HttpError::Serve),
         () = grace => Ok(()),

@@ -135,7 +135,7 @@ impl Daemon {
     }
 
     /// Returns the memory that it takes now, in KiB.
-    pub(crate) fn memory(&self) -> u64 {
+    pub(crate) fn resident(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
         line.trim().trim_end_matches(" kB").parse().expect("the kernel counts it")

@@ -117,6 +117,26 @@ async fn a_client_that_says_nothing_does_not_keep_the_daemon_from_stopping() {
 }
 
 #[tokio::test]
+async fn clients_that_say_nothing_go_and_others_are_answered() {
+    let server = server().await;
+    let mut silent = Vec::new();
+    for _ in 0..bounded::MOST {
+        let mut client = TcpStream::connect(server.address).await.expect("the server listens");
+        client.write_all(b"GET /metrics HTTP/1.1\r\n").await.expect("it can be written");
+        silent.push(client);
+    }
+    // All places are taken, and time goes on as soon as nobody does anything.
+    tokio::time::pause();
+    let mut late = TcpStream::connect(server.address).await.expect("the kernel takes it in");
+    late.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.expect("it can be written");
+    let mut answer = String::new();
+    let read = timeout(bounded::SILENCE * 4, late.read_to_string(&mut answer)).await;
+    read.expect("its turn comes").expect("in UTF-8");
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    drop(silent);
+}
+
+#[tokio::test]
 async fn an_address_that_is_taken_is_an_error_with_a_hint() {
     let taken = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("loopback has a free port");
     let address = taken.local_addr().expect("a listener knows its address");

@@ -173,7 +173,7 @@ fn a_large_fleet_is_seen_at_once_and_takes_little_memory() {
     let names: Vec<String> =
         (0..1000).map(|number| format!("{}-{number:04}", ["ap", "eu", "us"][number % 3])).collect();
     let fleet = Fleet::start(&names, |desk| state::large(desk, &names, 50));
-    let (before, mut chromium, mut figures) = (fleet.daemon.memory(), Chromium::start(), String::new());
+    let (before, mut chromium, mut figures) = (fleet.daemon.resident(), Chromium::start(), String::new());
     let rows = "document.querySelectorAll('table.matrix tbody tr').length === 50";
     for times in ["first", "then"] {
         open(&mut chromium, &fleet, "fleet", rows);
@@ -189,7 +189,7 @@ fn a_large_fleet_is_seen_at_once_and_takes_little_memory() {
         await new Promise((done) => new MutationObserver(() => done()).observe(document.querySelector('.result'), {childList: true}));
         return performance.now() - start; })()";
     figures += &format!("another order: {} ms, {elements} elements\n", chromium.evaluate(change));
-    let grown = fleet.daemon.memory().saturating_sub(before);
+    let grown = fleet.daemon.resident().saturating_sub(before);
     figures += &format!("memory: {before} KiB, and {grown} KiB more\n");
     fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard.txt"), figures).expect("it can be written");
     assert!(grown < MOST_MEMORY, "{grown} KiB");

@@ -12,6 +12,13 @@ use crate::program::Desk;
 
 const SPEC: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, namespace: shop}\ndata: {a: first}\n";
 
+/// A secret beside it, which no answer may have in any form.
+fn secret(value: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: edge, namespace: shop}}\nstringData: {{password: {value}}}\n"
+    )
+}
+
 fn configure(desk: &Desk, http: &str) {
     desk.write(
         "gatewright.yaml",
@@ -22,6 +29,7 @@ fn configure(desk: &Desk, http: &str) {
         ),
     );
     desk.write("specs/edge.yaml", SPEC);
+    desk.write("specs/secret.yaml", &secret("hunter2-once"));
 }
 
 /// Asks for a document, and holds that it is of its published form.
@@ -33,6 +41,8 @@ fn document(daemon: &Daemon, path: &str) -> Value {
     let answer = std::io::read_to_string(stream).expect("it answers");
     let (head, body) = answer.split_once("\r\n\r\n").expect("it has a head");
     assert!(head.starts_with("HTTP/1.0 200"), "{path}: {answer}");
+    let hidden = ["hunter2", "aHVudGVyMi", "h1bnRlcjIt", "odW50ZXIyL"];
+    assert!(!hidden.iter().any(|secret| answer.contains(secret)), "{path}: {answer}");
     let document: Value = serde_json::from_str(body).expect("it is JSON");
     let schema = document["schema"].as_str().unwrap_or_default().replace("gatewright.dev/", "").replace('/', "-");
     obeys(&schema, &document);
@@ -55,6 +65,7 @@ fn the_dashboard_follows_the_rounds_of_the_daemon() {
     assert!(lines.any(|line| line.starts_with("data: ")), "the first says what there is");
     let revision = |daemon: &Daemon| document(daemon, "/api/v1/fleet")["rows"][0]["cells"][0]["revision"].clone();
     let before = revision(&daemon);
+    desk.write("specs/secret.yaml", &secret("hunter2-twice"));
     desk.write("specs/edge.yaml", &SPEC.replace("first", "second"));
     assert!(lines.any(|line| line.starts_with("data: ")), "a round has ended");
     daemon.until("the new revision", |daemon| revision(daemon) != before);
@@ -73,7 +84,9 @@ fn the_dashboard_follows_the_rounds_of_the_daemon() {
     daemon.until("one cluster is left", |daemon| statuses(daemon) == json!({"ok": 1}));
 
     // What deletes everything waits, and is told with the command that lets it.
-    std::fs::remove_file(desk.path("specs/edge.yaml")).expect("a test may");
+    for name in ["edge", "secret"] {
+        std::fs::remove_file(desk.path(&format!("specs/{name}.yaml"))).expect("a test may");
+    }
     desk.write("specs/README.md", "nothing");
     daemon.until("something waits", |daemon| document(daemon, "/api/v1/approvals")["total"] == 1);
     let waiting = document(&daemon, "/api/v1/approvals");
