@@ -74,18 +74,18 @@ async fn of_target(
 }
 
 async fn of_approvals(State(board): State<Arc<Board>>) -> Result<Response, NoAnswer> {
-    answer(board, |board, known| hold::approvals(board, known)).await
+    answer(board, |board, known| Ok(hold::approvals(board, known))).await
 }
 
 async fn of_rollouts(
     State(board): State<Arc<Board>>,
     Query(asked): Query<rollouts::Asked>,
 ) -> Result<Response, NoAnswer> {
-    answer(board, move |board, known| rollouts::rollouts(board, known, &asked)).await
+    answer(board, move |board, known| Ok(rollouts::rollouts(board, known, &asked))).await
 }
 
 async fn of_rounds(State(board): State<Arc<Board>>, Query(asked): Query<rounds::Asked>) -> Result<Response, NoAnswer> {
-    answer(board, move |_, known| rounds::rounds(known, &asked)).await
+    answer(board, move |_, known| Ok(rounds::rounds(known, &asked))).await
 }
 
 /// Makes an answer from what is known, beside the tasks of the daemon, a few at a time.
@@ -95,11 +95,11 @@ pub(super) async fn answer<T: Serialize + 'static>(
 ) -> Result<Response, NoAnswer> {
     let running = Arc::clone(&board);
     let _reader = running.readers.acquire().await.map_err(|_| NoAnswer::Broken)?;
-    let made = tokio::task::spawn_blocking(move || {
+    let done = tokio::task::spawn_blocking(move || {
         let known = board.look().ok_or(NoAnswer::Starting)?;
         make(&board, &known).map(|value| document(&value))
     });
-    made.await.map_err(|_| NoAnswer::Broken)?
+    done.await.map_err(|_| NoAnswer::Broken)?
 }
 
 fn document(value: &impl Serialize) -> Response {

@@ -159,7 +159,7 @@ impl Board {
         if is_other {
             let version = *self.version.borrow() + 1;
             let cells = cells(&config, &known.targets);
-            known.knowledge = Some(Arc::new(Knowledge { cells, config, suspended, troubles, version }));
+            known.knowledge = Some(Arc::new(Knowledge { config, cells, suspended, troubles, version }));
             self.version.send_replace(version);
         }
         known.knowledge.clone()

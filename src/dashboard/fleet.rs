@@ -10,6 +10,7 @@ use super::board::Knowledge;
 use super::cell::{Cell, Status, cut};
 use super::target::MOST_CHARACTERS;
 use crate::config::settings::Mode;
+use crate::state::suspension::Suspension;
 
 /// The version of the form.
 const SCHEMA: &str = "gatewright.dev/fleet/v1alpha1";
@@ -163,7 +164,7 @@ fn sync<'a>(known: &'a Knowledge, name: &'a str) -> Sync<'a> {
     let mut revisions: Vec<(&str, usize)> = revisions.into_iter().collect();
     revisions.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
     revisions.truncate(MOST_REVISIONS);
-    let suspended = known.suspended.get(name).map(|suspension| suspension.words());
+    let suspended = known.suspended.get(name).map(Suspension::words);
     let (source, mode) = (settings.source.as_str(), settings.mode);
     let trouble = known.troubles.get(source).map(|trouble| cut(&trouble.words(), MOST_CHARACTERS));
     Sync { name, source, mode, clusters, statuses, revisions, waiting, finished, suspended, trouble }

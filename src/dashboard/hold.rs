@@ -4,7 +4,6 @@ use gatewright_engine::plan::guard;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::api::NoAnswer;
 use super::board::{Board, Knowledge};
 use super::cell::cut;
 use super::target::{MOST, MOST_CHARACTERS};
@@ -94,13 +93,13 @@ impl Hold {
 }
 
 /// Lists all that waits for approval.
-pub(super) fn approvals(board: &Board, known: &Knowledge) -> Result<Approvals, NoAnswer> {
+pub(super) fn approvals(board: &Board, known: &Knowledge) -> Approvals {
     let mut waiting = approvals::waiting(&board.state);
     waiting.retain(|asked| known.cells.get(&asked.cluster).is_some_and(|cells| cells.contains_key(&asked.sync)));
     let given = approvals::given(&board.state, board.now());
     let groups = approvals::groups(&waiting);
     let total = groups.len();
-    Ok(Approvals { schema: SCHEMA, total, groups: groups.iter().take(MOST).map(|it| Group::of(it, &given)).collect() })
+    Approvals { schema: SCHEMA, total, groups: groups.iter().take(MOST).map(|it| Group::of(it, &given)).collect() }
 }
 
 impl Group {

@@ -6,14 +6,13 @@ use gatewright_engine::error::Chain;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::api::NoAnswer;
 use super::board::{Board, Knowledge};
 use super::cell::cut;
 use super::target::{MOST, MOST_CHARACTERS};
 use crate::config::Config;
 use crate::config::settings::SyncSettings;
 use crate::reconcile::rollout::progress::{self, Progress};
-use crate::reconcile::rollout::record::{self, Stage};
+use crate::reconcile::rollout::record::{self, Pause, Stage};
 
 /// The version of the form.
 const SCHEMA: &str = "gatewright.dev/rollouts/v1alpha1";
@@ -92,12 +91,12 @@ struct Failed {
 }
 
 /// Tells of all rollouts that are under way.
-pub(super) fn rollouts(board: &Board, known: &Knowledge, asked: &Asked) -> Result<Rollouts, NoAnswer> {
+pub(super) fn rollouts(board: &Board, known: &Knowledge, asked: &Asked) -> Rollouts {
     let syncs = known.config.settings.syncs.iter();
     let syncs = syncs.filter(|(name, _)| asked.sync.as_ref().is_none_or(|sync| sync == *name));
     let told = syncs.map(|it| OfSync::of(board, &known.config, it));
     let told = told.filter(|it| it.paused.is_some() || it.error.is_some() || !it.rollouts.is_empty());
-    Ok(Rollouts { schema: SCHEMA, syncs: told.collect() })
+    Rollouts { schema: SCHEMA, syncs: told.collect() }
 }
 
 impl OfSync {
@@ -115,7 +114,7 @@ impl OfSync {
         };
         let open = progress::open(&ledger);
         Self {
-            paused: ledger.paused.as_ref().map(|pause| pause.words()),
+            paused: ledger.paused.as_ref().map(Pause::words),
             rollouts: open.iter().take(MOST).map(|progress| Rollout::of(progress, &waves)).collect(),
             more: open.len().saturating_sub(MOST),
             ..empty

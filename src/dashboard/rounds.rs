@@ -4,7 +4,6 @@ use gatewright_engine::problem::counted;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::api::NoAnswer;
 use super::board::Knowledge;
 use super::cell::cut;
 use super::target::MOST_CHARACTERS;
@@ -41,7 +40,8 @@ pub(super) struct Asked {
 #[derive(Serialize)]
 pub(super) struct Rounds {
     schema: &'static str,
-    rounds: Vec<Round>,
+    #[serde(rename = "rounds")]
+    page: Vec<Round>,
     /// The name of the round before which the next page begins; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -75,15 +75,15 @@ struct Round {
 }
 
 /// Tells of rounds.
-pub(super) fn rounds(known: &Knowledge, asked: &Asked) -> Result<Rounds, NoAnswer> {
+pub(super) fn rounds(known: &Knowledge, asked: &Asked) -> Rounds {
     let limit = asked.limit.unwrap_or(ROUNDS).clamp(1, MOST_ROUNDS);
     let (sync, cluster, before) = (asked.sync.as_deref(), asked.cluster.as_deref(), asked.before.as_deref());
     let history = journal::history_of(&known.config.reports_dir, (sync, cluster), before);
-    let mut rounds: Vec<Round> = history.take(limit + 1).map(|(name, report)| Round::of(name, &report)).collect();
-    let has_more = rounds.len() > limit;
-    rounds.truncate(limit);
-    let next = rounds.last().filter(|_| has_more).map(|round| round.name.clone());
-    Ok(Rounds { schema: SCHEMA, rounds, next })
+    let mut page: Vec<Round> = history.take(limit + 1).map(|(name, report)| Round::of(name, &report)).collect();
+    let has_more = page.len() > limit;
+    page.truncate(limit);
+    let next = page.last().filter(|_| has_more).map(|round| round.name.clone());
+    Rounds { schema: SCHEMA, page, next }
 }
 
 impl Round {

@@ -15,6 +15,7 @@ use super::object::Object;
 use crate::reconcile::renamed;
 use crate::report::status::{self, json_word};
 use crate::report::{ClusterReport, Failure, ProblemReport, UnitReport, UnitState};
+use crate::state::suspension::Suspension;
 
 /// The version of the form.
 const SCHEMA: &str = "gatewright.dev/target/v1alpha1";
@@ -97,7 +98,8 @@ struct Problem {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Unit {
-    unit: String,
+    #[serde(rename = "unit")]
+    name: String,
     state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
@@ -128,7 +130,9 @@ pub(super) fn target(
     let problems = report.problems.iter().filter(|problem| problem.is_on(cluster)).take(MOST).map(Problem::of);
     let units = units_of(found);
     let mut states = BTreeMap::new();
-    units.iter().for_each(|unit| *states.entry(json_word(&unit.state)).or_default() += 1);
+    for unit in &units {
+        *states.entry(json_word(&unit.state)).or_default() += 1;
+    }
     let mut wanted: Vec<&UnitReport> = units.iter().filter(|unit| asked.wants(unit)).collect();
     wanted.sort_by_cached_key(|unit| (rank(unit), unit.unit.clone()));
     let (matching, from) = (wanted.len(), asked.from.min(wanted.len()));
@@ -142,7 +146,7 @@ pub(super) fn target(
         labels: settings.labels.clone(),
         sum: Cell::clone(cell),
         started: cell.finished.map(|_| report.started),
-        suspended: known.suspended.get(sync).map(|suspension| suspension.words()),
+        suspended: known.suspended.get(sync).map(Suspension::words),
         error: found.error.clone(),
         problems: problems.collect(),
         notes: found.notes.iter().take(MOST).map(|note| cut(note, MOST_CHARACTERS)).collect(),
@@ -203,7 +207,7 @@ impl Unit {
         objects.truncate(MOST);
         let message = unit.message.as_ref().or(unit.unawaited.as_ref()).map(|message| cut(message, MOST_CHARACTERS));
         Self {
-            unit: unit.unit.to_string(),
+            name: unit.unit.to_string(),
             state: json_word(&unit.state),
             message,
             since: unit.since,

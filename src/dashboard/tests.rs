@@ -81,7 +81,8 @@ impl Desk {
             format!("stateDir: state\nhttp: {http}\nsources: {{specs: {{directory: {{path: specs}}}}}}\nclusters:\n");
         for number in 0..clusters {
             let region = if number % 2 == 0 { "eu" } else { "us" };
-            text += &format!("  c-{number:04}: {{directory: {{path: out/{number}}}, labels: {{region: {region}}}}}\n");
+            let settings = format!("{{directory: {{path: out/{number}}}, labels: {{region: {region}}}}}");
+            text += &["  ", &name(number), ": ", &settings, "\n"].concat();
         }
         text += "syncs:\n  gateways: {source: specs, clusters: {matchLabels: {}}}\n  models: {source: specs, clusters: {matchLabels: {region: eu}}}\n";
         let config = config::parse(&folder.path().join("gatewright.yaml"), &text, &Environment::default());
@@ -128,8 +129,8 @@ impl Desk {
 
     /// Asks for a path with these lines in the head beside the name of the host.
     async fn ask_with(&self, method: &str, path: &str, lines: &[&str]) -> Answer {
-        let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
-        self.send(format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{lines}\r\n").as_bytes()).await
+        let lines = [&["Connection: close"], lines].concat().join("\r\n");
+        self.send(format!("{method} {path} HTTP/1.1\r\n{lines}\r\n\r\n").as_bytes()).await
     }
 
     /// Asks for a path as a program on this host does.
@@ -142,6 +143,10 @@ impl Drop for Desk {
     fn drop(&mut self) {
         self.stop.cancel();
     }
+}
+
+fn name(number: usize) -> String {
+    format!("c-{number:04}")
 }
 
 /// A report of one cluster.

@@ -173,13 +173,13 @@ fn a_large_fleet_is_seen_at_once_and_takes_little_memory() {
     let names: Vec<String> =
         (0..1000).map(|number| format!("{}-{number:04}", ["ap", "eu", "us"][number % 3])).collect();
     let fleet = Fleet::start(&names, |desk| state::large(desk, &names, 50));
-    let (before, mut chromium, mut figures) = (fleet.daemon.resident(), Chromium::start(), String::new());
+    let (before, mut chromium, mut figures) = (fleet.daemon.resident(), Chromium::start(), Vec::new());
     let rows = "document.querySelectorAll('table.matrix tbody tr').length === 50";
     for times in ["first", "then"] {
         open(&mut chromium, &fleet, "fleet", rows);
         let paint = chromium.evaluate("performance.getEntriesByType('paint')[0].startTime");
         let answer = "performance.getEntriesByType('resource').filter((it) => it.name.includes('/fleet?')).map((it) => [it.duration, it.encodedBodySize])[0]";
-        figures += &format!("{times}: paint {paint} ms, matrix [ms, bytes] {}\n", chromium.evaluate(answer));
+        figures.push(format!("{times}: paint {paint} ms, matrix [ms, bytes] {}\n", chromium.evaluate(answer)));
     }
     assert_eq!(chromium.evaluate("document.querySelector('.pages span').textContent"), "1–50 of 1,000 clusters");
     let elements = chromium.evaluate("document.querySelectorAll('*').length").as_u64().unwrap_or_default();
@@ -188,10 +188,11 @@ fn a_large_fleet_is_seen_at_once_and_takes_little_memory() {
         document.querySelector('[name=order]').dispatchEvent(new Event('change'));
         await new Promise((done) => new MutationObserver(() => done()).observe(document.querySelector('.result'), {childList: true}));
         return performance.now() - start; })()";
-    figures += &format!("another order: {} ms, {elements} elements\n", chromium.evaluate(change));
+    figures.push(format!("another order: {} ms, {elements} elements\n", chromium.evaluate(change)));
     let grown = fleet.daemon.resident().saturating_sub(before);
-    figures += &format!("memory: {before} KiB, and {grown} KiB more\n");
-    fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard.txt"), figures).expect("it can be written");
+    figures.push(format!("memory: {before} KiB, and {grown} KiB more\n"));
+    fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard.txt"), figures.concat())
+        .expect("it can be written");
     assert!(grown < MOST_MEMORY, "{grown} KiB");
 }
 

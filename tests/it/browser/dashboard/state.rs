@@ -42,7 +42,8 @@ impl Fleet {
         for name in clusters {
             let stage = if name.ends_with('2') { "canary" } else { "prod" };
             let labels = format!("{{region: {}, stage: {stage}}}", &name[..2]);
-            text += &format!("  {name}: {{directory: {{path: out/{name}}}, labels: {labels}}}\n");
+            let settings = format!("{{directory: {{path: out/{name}}}, labels: {labels}}}");
+            text += &["  ", name, ": ", &settings, "\n"].concat();
         }
         text += "syncs:
   gateways:
@@ -69,6 +70,7 @@ impl Fleet {
 }
 
 /// A time before now.
+#[expect(clippy::disallowed_methods, reason = "the page says how long ago something was")]
 fn ago(minutes: i64) -> String {
     (Timestamp::now() - SignedDuration::from_mins(minutes)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
