@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, its doc comment is its help.
 
+mod access;
 mod adopt;
 mod apply;
 mod approve;
@@ -16,6 +17,7 @@ mod explain;
 mod git_fetch;
 mod history;
 mod hosts;
+mod import;
 mod inventory;
 mod lsp;
 mod man;
@@ -70,6 +72,8 @@ pub const EXIT_USAGE: u8 = 64;
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code: something is held, until a person decides.
 pub const EXIT_HELD: u8 = 3;
+/// Exit code: a cluster was unreachable.
+pub const EXIT_UNREACHABLE: u8 = 4;
 /// Exit code: changes are pending.
 pub const EXIT_PENDING: u8 = 2;
 
@@ -116,6 +120,7 @@ enum Command {
     #[command(subcommand)]
     Rollout(rollout::Args),
     Render(render::Args),
+    Import(import::Args),
     Check(check::Args),
     Schema(schema::Args),
     Lsp(lsp::Args),
@@ -212,6 +217,7 @@ impl From<TelemetryError> for Failure {
 }
 
 /// The context that every command gets.
+#[derive(Clone)]
 pub struct Context {
     environment: Environment,
     config: Option<PathBuf>,
@@ -278,6 +284,7 @@ impl Context {
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
             Command::Report(args) => report::run(&self, &args),
+            Command::Import(args) => import::run(&self, &args),
             Command::Inventory(args) => inventory::run(&self, &args),
             Command::Orphans(args) => orphans::run(&self, &args),
             Command::Destroy(args) => destroy::run(&self, &args),
@@ -285,7 +292,7 @@ impl Context {
             Command::Rbac(args) => rbac::run(&self, &args),
             Command::Simulate(args) => simulate::run(&self, &args),
             Command::Config(args) => config::run(&self, &args),
-            Command::Completions(args) => completions::run(&args),
+            Command::Completions(args) => Ok(completions::run(&args)),
             Command::Man(args) => man::run(&args),
         }
     }

@@ -22,7 +22,7 @@ pub mod rules;
 pub mod schema;
 pub mod settings;
 pub(crate) mod specs;
-mod validate;
+pub(crate) mod validate;
 pub(crate) mod webhooks;
 
 use std::collections::BTreeMap;

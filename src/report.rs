@@ -36,6 +36,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::bodies::Bodies;
 use gatewright_engine::plan::conflicts::FieldVerdict;
+use gatewright_engine::plan::deployer::settings::Proposal;
 use gatewright_engine::plan::drift::history::Baseline;
 use gatewright_engine::plan::guard::Hold;
 use gatewright_engine::plan::saved::SavedStep;
@@ -199,6 +200,9 @@ pub struct ClusterReport {
     /// The objects that a plan changes, as they are and as they would be, where somebody has asked for them.
     #[serde(skip)]
     pub bodies: Vec<Bodies>,
+    /// The settings of packs with which live deployers have made what is there; the notes say the same.
+    #[serde(skip)]
+    pub proposals: Vec<Proposal>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]

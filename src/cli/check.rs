@@ -19,6 +19,7 @@ use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
 use super::{Context, Failure, complain};
+use crate::config::settings::Unclaimed;
 use crate::desired::rendering::{Rendered, check_all, problems};
 use crate::report::{ProblemReport, named};
 use form::Form;
@@ -131,7 +132,8 @@ pub(super) fn findings(specs: &Specs) -> (Vec<ProblemReport>, Rendered) {
 fn rendered(specs: &Specs) -> Rendered {
     let clusters: Vec<_> = specs.clusters().collect();
     let examples = specs.source.overlays.examples(&clusters);
-    let mut wanted = check_all(&specs.source, &specs.packs, clusters);
+    let packs = (&*specs.packs, applies_unclaimed(specs));
+    let mut wanted = check_all(&specs.source, packs, clusters);
     if !examples.is_empty()
         && let Some(rendering) = wanted.remove("")
     {
@@ -140,10 +142,17 @@ fn rendered(specs: &Specs) -> Rendered {
     for example in examples {
         let plain: String = example.name.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
         let name = if wanted.contains_key(&plain) { format!("{plain} (example)") } else { plain };
-        let rendered = check_all(&specs.source, &specs.packs, [example]).into_values();
+        let rendered = check_all(&specs.source, packs, [example]).into_values();
         wanted.extend(rendered.map(|rendering| (name.clone(), rendering)));
     }
     wanted
+}
+
+/// Tells whether a sync of the config file applies documents that no pack claims. Nobody says for which sync some paths
+/// are, so that one is enough.
+fn applies_unclaimed(specs: &Specs) -> bool {
+    let config = specs.config.as_ref();
+    config.is_some_and(|config| config.settings.syncs.values().any(|sync| sync.unclaimed == Unclaimed::Apply))
 }
 
 /// One line, or one for each group of clusters on which it comes to the same.

@@ -3,7 +3,7 @@
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::{Cli, Failure, emit};
+use super::{Cli, emit};
 
 /// Print a script that completes commands and options in a shell.
 ///
@@ -20,15 +20,15 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args) -> Result<u8, Failure> {
+pub(super) fn run(args: &Args) -> u8 {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut visible(Cli::command()), "gatewright", &mut script);
+    clap_complete::generate(args.shell, &mut visible(&Cli::command()), "gatewright", &mut script);
     emit(&String::from_utf8_lossy(&script));
-    Ok(0)
+    0
 }
 
 /// Leaves out the commands that are for the program itself: help does not list them, and scripts would complete them.
-fn visible(command: Command) -> Command {
+fn visible(command: &Command) -> Command {
     let listed = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     Command::default()
         .name("gatewright")

@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Failure> {
         fs::create_dir_all(&args.folder).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));
     written.map_err(|error| Failure {
         code: EXIT_FAILED,
-        message: format!("cannot write manual pages to {:?}: {}", args.folder, Chain(&error)),
+        message: format!("cannot write manual pages to {}: {}", args.folder.display(), Chain(&error)),
         hint: None,
     })?;
     Ok(0)

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use gatewright_engine::check::suggest;
 use gatewright_engine::text::listed;
 
+use super::access::{Access, neighbor};
 use super::choice::Part;
 use super::session::{Selection, Session};
 use super::{Context, Failure, complain};
-use crate::cluster::exec::allow::{Allowed, Exec};
-use crate::cluster::kubeconfig::{self, Origin};
 use crate::config::{self, Config, did_you_mean};
 
 /// The most names that a message lists.
@@ -18,27 +17,14 @@ const MOST_NAMES: usize = 8;
 /// The syncs or specs that a command is about.
 #[derive(Debug, clap::Args)]
 pub(super) struct Subject {
-    /// A sync of the config file, all of them if absent; or files and folders with specs, which need no config file.
+    /// A sync of the config file, all of them if absent; or files and folders with specs, which need no config file:
+    /// --kubeconfig, --context and --allow-exec say for which cluster they are.
     #[arg(value_name = "SYNC|PATH")]
     subjects: Vec<PathBuf>,
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
     part: Part,
-}
-
-/// The way to the cluster that specs are for.
-#[derive(Debug, clap::Args)]
-struct Access {
-    /// With PATH: the kubeconfig; without it that of kubectl ($KUBECONFIG, else ~/.kube/config).
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// With PATH: the context in the kubeconfig; without it the current one.
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-    /// With PATH: a credential plugin that the kubeconfig may run, such as aws; may be given several times.
-    #[arg(long, value_name = "PLUGIN")]
-    allow_exec: Vec<String>,
 }
 
 /// The meaning of what was named.
@@ -104,37 +90,6 @@ impl Subject {
     }
 }
 
-impl Access {
-    /// Returns the first flag that was given.
-    fn flag(&self) -> Option<&'static str> {
-        let flags = [
-            ("--kubeconfig", self.kubeconfig.is_some()),
-            ("--context", self.context.is_some()),
-            ("--allow-exec", !self.allow_exec.is_empty()),
-        ];
-        flags.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
-    }
-
-    fn settings(&self) -> Result<kubeconfig::Settings, Failure> {
-        if let Some(lost) = self.kubeconfig.as_ref().filter(|path| !path.exists()) {
-            let near = neighbor(lost).map(|near| format!("did you mean {near:?}?"));
-            let failure = Failure::usage(format!("there is no kubeconfig {:?}", lost.to_string_lossy()));
-            return Err(
-                failure.hint(near.unwrap_or_else(|| "without --kubeconfig that of kubectl is taken".to_owned()))
-            );
-        }
-        let path = self.kubeconfig.as_ref().map(std::path::absolute).transpose();
-        let allow = self.allow_exec.iter().cloned().map(Allowed::Command).collect();
-        Ok(kubeconfig::Settings {
-            path: path.map_err(|error| Failure::of(&error))?,
-            context: self.context.clone(),
-            exec: Exec { allow, ..Exec::default() },
-            origin: Origin::Flags,
-            ..kubeconfig::Settings::default()
-        })
-    }
-}
-
 /// Reads the config file, and stays who we are: it may turn out that none is needed.
 fn load(context: &Context) -> Result<Config, Failure> {
     let hint = "name a file or folder with specs, which needs none, or a config file by --config FILE";
@@ -176,20 +131,4 @@ fn neither(lost: &Path, name: Option<&str>, config: Option<&Config>) -> Failure 
             }
         }
     }
-}
-
-/// Returns the path that may have been meant by one that is not there: with another name for the first part that is
-/// missing.
-fn neighbor(lost: &Path) -> Option<String> {
-    let parts: Vec<_> = lost.components().collect();
-    let before = |length: usize| parts[..length].iter().collect::<PathBuf>();
-    let missing = (0..parts.len()).find(|index| !before(index + 1).exists())?;
-    let folder = before(missing);
-    let is_here = folder.as_os_str().is_empty();
-    let entries = std::fs::read_dir(if is_here { Path::new(".") } else { &folder }).ok()?.flatten();
-    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let near = suggest(parts[missing].as_os_str().to_str()?, names.iter().map(String::as_str))?;
-    let rest: PathBuf = parts[missing + 1..].iter().collect();
-    let meant = if rest.as_os_str().is_empty() { folder.join(near) } else { folder.join(near).join(rest) };
-    meant.exists().then(|| meant.to_string_lossy().into_owned())
 }

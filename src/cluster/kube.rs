@@ -77,6 +77,11 @@ impl KubeCluster {
         Self { discovery: Arc::new(Discovery::kept_in(Some(file))), ..self }
     }
 
+    /// Lists all objects of a kind, whoever has made them, in a namespace or in all.
+    pub async fn list_all(&self, kind: &Gvk, namespace: Option<&str>) -> Result<Vec<Live>, ClusterError> {
+        self.told(kind, &Attempt::on_all(kind, "list"), self.try_list_all(kind, namespace).await)
+    }
+
     /// Says what came of a request about a kind to the caller.
     fn told<T>(&self, kind: &Gvk, attempt: &Attempt, result: Result<T, Failure>) -> Result<T, ClusterError> {
         result.map_err(|failure| self.without_kind(kind, failure).into_error(attempt))

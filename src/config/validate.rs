@@ -24,7 +24,7 @@ use crate::process::http;
 use crate::schedule::Schedule;
 
 /// Names become labels, folders and parts of object names; 40 characters leave room for what is added.
-pub(super) const MAX_NAME: usize = 40;
+pub(crate) const MAX_NAME: usize = 40;
 
 /// Asking a server more often than this helps nobody.
 pub(super) const SHORTEST_POLL: Duration = Duration::from_secs(1);
@@ -89,7 +89,7 @@ pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Setti
 }
 
 /// Tells whether a text can be a name.
-pub(super) fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_valid)
 }

@@ -192,10 +192,16 @@ impl Reading {
 }
 
 /// Renders specs for clusters to see whether they can be, once for each variant; without clusters once, under the overlays
-/// for all. Of objects no more is held than who they are.
-pub fn check_all(source: &Source, packs: &Packs, clusters: impl IntoIterator<Item = ClusterFacts>) -> Rendered {
+/// for all. Of objects no more is held than who they are. Documents that no pack claims are tried as well where a sync is
+/// to `apply_unclaimed`.
+pub fn check_all(
+    source: &Source,
+    (packs, apply_unclaimed): (&Packs, bool),
+    clusters: impl IntoIterator<Item = ClusterFacts>,
+) -> Rendered {
     let render = |cluster: Option<&ClusterFacts>| {
-        Arc::new(source.render(packs, &Options { cluster: cluster.cloned(), is_check: true, ..Options::default() }))
+        let cluster = cluster.cloned();
+        Arc::new(source.render(packs, &Options { cluster, apply_unclaimed, is_check: true, ..Options::default() }))
     };
     let (mut variants, mut wanted) = (BTreeMap::new(), Rendered::new());
     for cluster in clusters {
@@ -269,7 +275,7 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
             ..ClusterFacts::default()
         };
         let clusters = [("a", "eu"), ("b", "eu"), ("c", "us"), ("d", "us")].map(cluster);
-        let wanted = check_all(&source, &packs, clusters);
+        let wanted = check_all(&source, (&packs, false), clusters);
         let made: std::collections::BTreeSet<*const Rendering> = wanted.values().map(Arc::as_ptr).collect();
         assert_eq!((wanted.len(), made.len()), (4, renderings), "{overlay}");
     }

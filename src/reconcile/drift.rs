@@ -60,8 +60,11 @@ async fn compare(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<Conc
     let before = settings.last.as_ref().filter(|_| settings.is_trusting).map(|last| &last.baseline.sides);
     let proofs = before.map(|before| proofs(before, &sides)).unwrap_or_default();
     let (compared, inexact) = compare::all(cluster, policies, &rendering, &mut observed, proofs).await?;
-    let notes = unseen.into_iter().chain(inexact).chain(proposals(&rendering.units, &observed.live)).collect();
-    let report = Writer { settings, rendering: &rendering, observed: &observed, sides }.report(compared, notes).await;
+    let notes = unseen.into_iter().chain(inexact).collect();
+    let proposals = proposals(&rendering.units, &observed.live);
+    let mut report =
+        Writer { settings, rendering: &rendering, observed: &observed, sides }.report(compared, notes).await;
+    report.tell_settings(proposals);
     Ok(Conclusion { rendering: Some(rendering), ..Conclusion::of(report) })
 }
 

@@ -176,7 +176,7 @@ fn planned(
     let snapshots = HealthSnapshots::of_round(settings, facts, None);
     report.units = units(settings, facts, plan, &snapshots, None, &Unhealthy::new());
     if settings.policies.adopt_deployer {
-        report.notes = proposals(facts.units(), &facts.observed.live);
+        report.tell_settings(proposals(facts.units(), &facts.observed.live));
     }
     let steps = saved(plan, &facts.observed, &settings.policies.conflicts.masker);
     report.saved = Saved { identity: facts.observed.cluster.clone(), steps };

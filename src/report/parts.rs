@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use gatewright_engine::plan::deployer::settings::Proposal;
+
 use super::action::StepAction;
 use super::{ClusterReport, Report, StepReport, UnitReport, UnitState};
 
@@ -41,6 +43,13 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Returns the settings with which live deployers have made what is there.
+    pub(crate) fn proposals(&self) -> Vec<Proposal> {
+        self.clusters.values().flat_map(|cluster| cluster.proposals.clone()).collect()
+    }
+}
+
 impl ClusterReport {
     /// Adds the units of an earlier report of which this one says nothing, because its round was not about them.
     #[must_use]
@@ -53,6 +62,12 @@ impl ClusterReport {
         self.units.extend(others);
         self.units.sort_by(|a, b| a.unit.cmp(&b.unit));
         self
+    }
+
+    /// Says with which settings live deployers have made what is there.
+    pub(crate) fn tell_settings(&mut self, proposals: Vec<Proposal>) {
+        self.notes.extend(proposals.iter().map(ToString::to_string));
+        self.proposals = proposals;
     }
 
     /// Returns it with a count of the objects that are as they should be, in place of them; what is kept for no report is

@@ -2,6 +2,7 @@
 
 mod agentgateway;
 mod fleet;
+mod import;
 mod promises;
 mod prunes;
 mod release;

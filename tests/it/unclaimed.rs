@@ -178,6 +178,25 @@ fn gateways_of_other_controllers_are_applied_as_they_are() {
     assert!(!rendered.out.contains("status"), "{}", rendered.out);
 }
 
+#[test]
+fn a_check_is_strict_about_what_is_applied_as_it_is() {
+    let desk = Desk::empty("gatewright.yaml");
+    let spec = json!({"minAvailable": "some", "selector": {"matchLabels": {"app": "a"}}});
+    let budget = document("policy/v1", "PodDisruptionBudget", "budget", &json!({"namespace": "a", "spec": spec}));
+    desk.write("specs/budget.yaml", &budget);
+    let config = |unclaimed: &str| {
+        format!(
+            "stateDir: state\nsources: {{specs: {{directory: {{path: specs}}}}}}\n\
+             clusters: {{local: {{directory: {{path: rendered}}}}}}\n\
+             syncs: {{all: {{source: specs, clusters: {{names: [local]}}, unclaimed: {unclaimed}}}}}\n"
+        )
+    };
+    desk.write("gatewright.yaml", &config("report"));
+    desk.run(&["check", "specs"]).exits(0).complains("warning: PodDisruptionBudget").complains("[GW036]");
+    desk.write("gatewright.yaml", &config("apply"));
+    desk.run(&["check", "specs"]).exits(1).complains("error: PodDisruptionBudget").complains("[GW036]");
+}
+
 /// Readers of a report must not take a document for an object of the Gateway above it.
 #[test]
 fn documents_have_a_heading_of_their_own() {

@@ -262,7 +262,7 @@ pub fn are_all_that_differs(differences: &[Difference]) -> bool {
 }
 
 /// Names another tool or controller that has marked an object.
-fn other_owner(body: &Value) -> Option<String> {
+pub fn other_owner(body: &Value) -> Option<String> {
     let tool = || TOOLS.iter().find(|(field, key, _)| metadata(body, field, key).is_some());
     controller(body).or_else(|| tool().map(|(_, _, name)| (*name).to_owned()))
 }

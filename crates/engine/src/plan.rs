@@ -16,6 +16,7 @@ pub mod drift;
 pub mod exclusive;
 mod fields;
 pub mod guard;
+mod inputs;
 mod namespaces;
 mod order;
 pub mod policies;
@@ -44,7 +45,7 @@ use conflicts::FieldVerdict;
 use decide::Decision;
 use deployer::{FromDeployer, GatewayState};
 use guard::Hold;
-use guard::token::HeldStep;
+use inputs::Inputs;
 use policies::Policies;
 use questions::DryRun;
 use recreate::Immutable;
@@ -310,26 +311,6 @@ pub struct Plan {
     pub lifted: Vec<Hold>,
     /// The inventory to write before the first write: everything that is owned, and everything that may be soon.
     pub inventory: Inventory,
-}
-
-/// All that a plan is made from.
-#[derive(Clone, Copy)]
-struct Inputs<'a> {
-    rendering: &'a Marked,
-    observed: &'a Observed,
-    owned: &'a Inventory,
-    policies: &'a Policies,
-}
-
-impl Inputs<'_> {
-    fn owner(self, live: &Live) -> Owner {
-        owner(live, self.observed, self.owned, &self.policies.marker)
-    }
-
-    /// Describes a step that may have to wait for approval.
-    fn held(self, step: &Step) -> HeldStep {
-        HeldStep::of(step, self.observed, &self.policies.conflicts.masker)
-    }
 }
 
 /// Makes the plan for one cluster.

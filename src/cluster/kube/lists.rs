@@ -44,13 +44,16 @@ impl KubeCluster {
         let selector = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
         let first = ListParams::default().labels(&selector).limit(PAGE);
         let address = Address::new(self.discovery.find(&self.own, kind).await?.everywhere());
-        let take = |found: &mut Vec<Live>, answer: &Answer| {
-            let (page, next) = listed(kind, answer)?;
-            found.extend(page);
-            Ok(next)
-        };
-        let reader = self.reader(Some(key));
-        pages(reader, |params| address.list(params), &first, take).await
+        pages(self.reader(Some(key)), |params| address.list(params), &first, |found, answer| add(kind, found, answer))
+            .await
+    }
+
+    /// Lists all objects of a kind, in a namespace or in all.
+    pub(super) async fn try_list_all(&self, kind: &Gvk, namespace: Option<&str>) -> Result<Vec<Live>, Failure> {
+        let resource = self.discovery.find(&self.own, kind).await?;
+        let address = namespace.map_or_else(|| Ok(resource.everywhere()), |namespace| resource.within(namespace));
+        let (address, first) = (Address::new(address?), ListParams::default().limit(PAGE));
+        pages(&self.transport, |params| address.list(params), &first, |found, answer| add(kind, found, answer)).await
     }
 
     /// Looks at the metadata of objects of a kind. Of each page only what a [`MetadataList`] holds is kept.
@@ -76,6 +79,13 @@ impl KubeCluster {
         let reader = self.reader(range.label.map(|(key, _)| key));
         pages(reader, |params| address.list_metadata(params), &first, take).await
     }
+}
+
+/// Adds a page of whole objects; returns where the next one begins.
+fn add(kind: &Gvk, found: &mut Vec<Live>, answer: &Answer) -> Result<String, Failure> {
+    let (page, next) = listed(kind, answer)?;
+    found.extend(page);
+    Ok(next)
 }
 
 /// Reads the pages of a list one after the other; `take` adds a page, and returns where the next one begins, or nothing

@@ -155,8 +155,8 @@ fn proposed(run: &Run) -> String {
 }
 
 /// Gateways that a release has deployed, and all objects as they were then.
-struct Fleet {
-    site: Site,
+pub(super) struct Fleet {
+    pub(super) site: Site,
     all: Vec<Shape>,
     controller: Controller,
     before: BTreeMap<String, Identity>,
@@ -195,7 +195,7 @@ fn is_scaled(site: &Site) -> bool {
 }
 
 impl Fleet {
-    fn deployed(release: Release) -> Self {
+    pub(super) fn deployed(release: Release) -> Self {
         let server: &'static ApiServer = Box::leak(Box::new(ApiServer::with_controllers()));
         server.install_gateway_api();
         server.install_deployers();
@@ -213,7 +213,7 @@ impl Fleet {
     }
 
     /// Says that no object is another one than before, and none was edited.
-    fn assert_unmoved(&self) {
+    pub(super) fn assert_unmoved(&self) {
         self.controller.settle();
         let now = identities(self.site.server, &self.site.name);
         let names: BTreeSet<&String> = now.keys().chain(self.before.keys()).collect();
@@ -232,13 +232,17 @@ impl Fleet {
 
     fn release(&self) {
         want(&self.site, &self.all, true);
-        let name = |shape: &Shape| shape.gateway["metadata"]["name"].as_str().expect("it has a name").to_owned();
-        let units: Vec<String> =
-            self.all.iter().map(|shape| format!("Gateway/{}/{}", self.site.name, name(shape))).collect();
+        let units: Vec<String> = self.names().map(|name| format!("Gateway/{}/{name}", self.site.name)).collect();
         let units: Vec<&str> = units.iter().map(String::as_str).collect();
         self.site.run(&[&["release", "--yes"], units.as_slice()].concat()).exits(0);
         self.assert_unmoved();
         assert_eq!(self.owned(), 0);
+    }
+
+    /// The names of its Gateways.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        let name = |shape: &Shape| shape.gateway["metadata"]["name"].as_str().expect("it has a name").to_owned();
+        self.all.iter().map(name)
     }
 
     /// The number of Gateways that are ours.

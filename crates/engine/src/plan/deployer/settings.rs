@@ -4,6 +4,7 @@
 //! over sets the same, and nothing restarts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Value, json};
 
@@ -15,30 +16,60 @@ use crate::plan::conflicts::{is_applied_by, managed_fields};
 use crate::text::listed;
 use crate::unit::{Deployer, Unit};
 
-/// Says with which other settings packs would render what the live deployers have made: one line for each.
-pub fn proposals<'a>(units: impl IntoIterator<Item = &'a Unit>, live: &BTreeMap<ObjectId, Live>) -> Vec<String> {
-    let mut found: BTreeMap<(&str, String), Vec<&ObjectId>> = BTreeMap::new();
+/// Settings of a pack with which it would render what a deployer has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The field manager of the deployer.
+    pub manager: String,
+    /// The name of the pack.
+    pub pack: String,
+    /// The settings that differ, as they stand below `packs.NAME` in a config file.
+    pub settings: Value,
+    /// The workloads that were made with them.
+    pub made: Vec<ObjectId>,
+}
+
+impl fmt::Display for Proposal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { manager, pack, settings, made } = self;
+        let (made, settings) = (listed(made, 1), in_config(pack, settings));
+        write!(f, "{manager} made {made} with other settings; in the config file {settings} renders the same")
+    }
+}
+
+/// Says with which other settings packs would render what the live deployers have made.
+pub fn proposals<'a>(units: impl IntoIterator<Item = &'a Unit>, live: &BTreeMap<ObjectId, Live>) -> Vec<Proposal> {
+    let mut found: BTreeMap<(String, String), Proposal> = BTreeMap::new();
     for unit in units {
         let Some(deployer) = &unit.deployer else { continue };
         for wanted in unit.all() {
             let Some(live) = live.get(wanted.id()) else { continue };
             let is_theirs = managed_fields(live).iter().any(|entry| is_applied_by(entry, &deployer.manager));
-            let settings = is_theirs.then(|| found_settings(deployer, &live.object, wanted)).flatten();
-            if let Some(settings) = settings.filter(|_| has_pods(&wanted.id().kind)) {
-                found.entry((&deployer.manager, settings)).or_default().push(wanted.id());
+            if !is_theirs || !has_pods(&wanted.id().kind) {
+                continue;
+            }
+            if let Some(settings) = differing(deployer, &live.object, wanted) {
+                let (manager, pack) = (deployer.manager.clone(), deployer.pack.clone());
+                let key = (manager.clone(), in_config(&pack, &settings));
+                let new = || Proposal { manager, pack, settings, made: Vec::new() };
+                found.entry(key).or_insert_with(new).made.push(wanted.id().clone());
             }
         }
     }
-    let told = |((manager, settings), made): (&(&str, String), &Vec<&ObjectId>)| {
-        let made = listed(made, 1);
-        format!("{manager} made {made} with other settings; in the config file {settings} renders the same")
-    };
-    found.iter().map(told).collect()
+    found.into_values().collect()
 }
 
 /// Returns the settings by which a live workload differs from what is wanted, as they stand in a config file:
 /// `packs: {acme: {"version":"v2"}}`.
 pub(in crate::plan) fn found_settings(deployer: &Deployer, live: &Object, wanted: &Object) -> Option<String> {
+    differing(deployer, live, wanted).map(|settings| in_config(&deployer.pack, &settings))
+}
+
+fn in_config(pack: &str, settings: &Value) -> String {
+    format!("packs: {{{pack}: {settings}}}")
+}
+
+fn differing(deployer: &Deployer, live: &Object, wanted: &Object) -> Option<Value> {
     let read = |object: &Object| -> BTreeMap<String, String> {
         deployer.settings.iter().flat_map(|source| source.read(object.body())).collect()
     };
@@ -48,7 +79,7 @@ pub(in crate::plan) fn found_settings(deployer: &Deployer, live: &Object, wanted
         let place = path.split('.').fold(&mut settings, |place, field| &mut place[field]);
         *place = Value::from(value.as_str());
     }
-    (settings != json!({})).then(|| format!("packs: {{{}: {settings}}}", deployer.pack))
+    (settings != json!({})).then_some(settings)
 }
 
 impl SettingSource {

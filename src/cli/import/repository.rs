@@ -1,0 +1,154 @@
+//! The folder that an import writes: specs, and a config file with one sync that only compares.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gatewright_engine::plan::deployer::settings::Proposal;
+use gatewright_engine::yaml;
+use serde_json::{Map, Value, json};
+
+use crate::cluster::kubeconfig;
+
+/// The folder of the specs.
+const SPECS: &str = "specs";
+
+/// A folder with a config file and specs.
+pub(super) struct Repository {
+    folder: PathBuf,
+    /// The name of the cluster, and of the sync.
+    name: String,
+    kubeconfig: Value,
+}
+
+impl Repository {
+    /// Begins one in a folder that is empty or not there.
+    pub(super) fn new(folder: &Path, name: &str, kubeconfig: &kubeconfig::Settings) -> io::Result<Self> {
+        match fs::read_dir(folder) {
+            Ok(mut entries) => {
+                // What version control keeps there is in nobody's way.
+                if entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != ".git")) {
+                    return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is not empty"));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self { folder: folder.to_owned(), name: name.to_owned(), kubeconfig: said(kubeconfig)? })
+    }
+
+    /// Returns the folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns its config file.
+    pub(super) fn config_file(&self) -> PathBuf {
+        self.folder.join("gatewright.yaml")
+    }
+
+    /// Writes the specs.
+    pub(super) fn write_specs(&self, documents: &BTreeMap<String, Value>) -> io::Result<()> {
+        fs::create_dir_all(self.folder.join(SPECS))?;
+        fs::write(self.folder.join(".gitignore"), "/state/\n")?;
+        for (path, document) in documents {
+            let file = self.folder.join(SPECS).join(path);
+            file.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(file, format!("{}\n", yaml::to_string(document).trim_end()))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the config file, with settings of packs.
+    pub(super) fn write_config(&self, settings: &BTreeMap<String, Value>) -> io::Result<()> {
+        let Self { name, kubeconfig, .. } = self;
+        let name = json!(name);
+        let packs = if settings.is_empty() {
+            String::new()
+        } else {
+            let line = |(pack, settings)| format!("  {pack}: {settings}\n");
+            let lines: String = settings.iter().map(line).collect();
+            format!(
+                "\n# The settings with which the Gateways there were made: with others their pods would restart.\npacks:\n{lines}"
+            )
+        };
+        let text = format!(
+            "# Relative paths are relative to this file.\n\
+             stateDir: ./state\n\
+             \n\
+             sources:\n  \
+               specs:\n    \
+                 directory: {{path: ./{SPECS}}}\n\
+             \n\
+             clusters:\n  \
+               {name}:\n    \
+                 kubeconfig: {kubeconfig}\n\
+             {packs}\
+             \n\
+             syncs:\n  \
+               {name}:\n    \
+                 source: specs\n    \
+                 clusters: {{names: [{name}]}}\n    \
+                 # Compares, and never writes to the cluster. Without this line a sync applies the specs.\n    \
+                 mode: report\n"
+        );
+        fs::write(self.config_file(), text)
+    }
+}
+
+/// Returns the settings that are not those of every kubeconfig.
+fn said(settings: &kubeconfig::Settings) -> io::Result<Value> {
+    let fields = |settings: &kubeconfig::Settings| match serde_json::to_value(settings) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Ok(Map::new()),
+        Err(error) => Err(io::Error::other(error)),
+    };
+    let usual = fields(&kubeconfig::Settings::default())?;
+    let said = fields(settings)?.into_iter().filter(|(field, value)| usual.get(field) != Some(value));
+    Ok(said.collect::<Map<_, _>>().into())
+}
+
+/// Returns of each pack the settings with which most of what is there was made.
+pub(super) fn most(proposals: &[Proposal]) -> BTreeMap<String, Value> {
+    let mut most: BTreeMap<&str, &Proposal> = BTreeMap::new();
+    for proposal in proposals {
+        let first = most.entry(&proposal.pack).or_insert(proposal);
+        if proposal.made.len() > first.made.len() {
+            *first = proposal;
+        }
+    }
+    most.into_iter().map(|(pack, proposal)| (pack.to_owned(), proposal.settings.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright_engine::object::ObjectId;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_those_of_most() {
+        let proposal = |version: &str, made: usize| Proposal {
+            manager: "m".to_owned(),
+            pack: "acme".to_owned(),
+            settings: json!({"version": version}),
+            made: (0..made).map(|number| ObjectId::new("apps", "Deployment", "a", &number.to_string())).collect(),
+        };
+        let most = most(&[proposal("v1", 1), proposal("v2", 3), proposal("v3", 2)]);
+        assert_eq!(most, BTreeMap::from([("acme".to_owned(), json!({"version": "v2"}))]));
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a test may");
+        let new = |path: &Path| Repository::new(path, "prod", &kubeconfig::Settings::default()).map(|_| ());
+        assert!(new(&folder.path().join("new")).is_ok());
+        fs::create_dir(folder.path().join(".git")).expect("a test may");
+        assert!(new(folder.path()).is_ok(), "a repository without a commit is as good as empty");
+        fs::write(folder.path().join("a"), "").expect("a test may");
+        let refused = new(folder.path()).expect_err("there is a file");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert!(new(&folder.path().join("a")).is_err(), "a file is no folder");
+    }
+}
