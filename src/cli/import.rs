@@ -15,6 +15,7 @@ use super::plan::{Format, show};
 use super::session::{Selection, Session, runtime};
 use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_UNREACHABLE, Failure, print, render, worst};
+use crate::cluster::directory::Problem;
 use crate::cluster::kube::KubeCluster;
 use crate::cluster::kubeconfig;
 use crate::config::validate::{MAX_NAME, is_name};
@@ -74,7 +75,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         return Err(found.nothing());
     }
     let unwritten =
-        |error: std::io::Error| Failure::of(&error).hint(format!("{} is incomplete; remove it", args.folder.display()));
+        |problem: Problem| Failure::of(&problem).hint(format!("{} is incomplete; remove it", args.folder.display()));
     repository.write_specs(&found.documents).map_err(unwritten)?;
     repository.write_config(&BTreeMap::new()).map_err(unwritten)?;
     let context = with_config(context, &repository)?;

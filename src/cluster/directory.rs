@@ -7,7 +7,7 @@
 //! There is no server here that fills in defaults or checks anything: what is applied is what is there. Nothing comes
 //! to life, and nothing outside the directory is read or written, also not through symbolic links.
 
-mod file;
+pub(crate) mod file;
 mod records;
 mod store;
 
@@ -32,7 +32,7 @@ pub struct DirectoryCluster {
 
 /// A problem with files.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Problem {
+pub(crate) enum Problem {
     /// The system said no.
     #[error("{0:?}")]
     Io(PathBuf, #[source] std::io::Error),

@@ -34,8 +34,8 @@ pub const OWNER_LABEL: &str = "gatewright.dev/owner";
 /// The annotation by which the source says that a Gateway is left to the deployer of its control plane: `"false"`.
 pub const MANAGED_ANNOTATION: &str = "gatewright.dev/managed";
 
-/// Our own labels and annotations on live objects.
-pub(crate) const MARKS: [(&str, &str); 4] =
+/// Our own labels and annotations on live objects. Others with [`OWN_PREFIX`] are written by people, into specs.
+pub const MARKS: [(&str, &str); 4] =
     [("labels", SYNC_LABEL), ("labels", OWNER_LABEL), ("labels", GATEWAY_LABEL), ("annotations", OWNER_ANNOTATION)];
 
 /// The value of a label has at most 63 characters.

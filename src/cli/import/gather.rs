@@ -14,7 +14,7 @@ use gatewright_engine::unit::{Options, render};
 use gatewright_engine::yaml;
 use serde_json::Value;
 
-use super::written::{document, reason_to_leave};
+use super::written::{document, file, reason_to_leave};
 use crate::cluster::kube::KubeCluster;
 use crate::cluster::{Cluster, ClusterError};
 
@@ -23,9 +23,9 @@ use crate::cluster::{Cluster, ClusterError};
 pub(super) struct Found {
     /// The documents, by their file below the folder of specs.
     pub(super) documents: BTreeMap<String, Value>,
-    /// What is not among them, each with the reason.
+    /// Objects that are not among them, each with the reason.
     pub(super) left: BTreeMap<ObjectId, String>,
-    /// What another tool applies as well, each with its name.
+    /// Objects that another tool applies as well, each with the name of the tool.
     pub(super) applied: BTreeMap<ObjectId, String>,
     /// Kinds that could not be listed, each with the reason.
     pub(super) unread: BTreeMap<String, String>,
@@ -76,14 +76,15 @@ impl Found {
             self.left.insert(id.clone(), reason);
             return;
         }
+        let path = match file(id, |path| self.documents.contains_key(path)) {
+            Ok(path) => path,
+            Err(problem) => {
+                self.left.insert(id.clone(), problem.to_string());
+                return;
+            }
+        };
         if let Some(tool) = other_owner(live.object.body()) {
             self.applied.insert(id.clone(), tool);
-        }
-        let folder = if id.namespace.is_empty() { "cluster" } else { &id.namespace };
-        let name = format!("{folder}/{}-{}", id.kind.to_lowercase(), id.name);
-        let mut path = format!("{name}.yaml");
-        if self.documents.contains_key(&path) {
-            path = format!("{name}.{}.yaml", id.group);
         }
         self.documents.insert(path, document(live));
     }

@@ -9,10 +9,15 @@ use gatewright_engine::plan::deployer::settings::Proposal;
 use gatewright_engine::yaml;
 use serde_json::{Map, Value, json};
 
+use crate::cluster::directory::Problem;
+use crate::cluster::directory::file::{FOR_ALL, write};
 use crate::cluster::kubeconfig;
 
 /// The folder of the specs.
 const SPECS: &str = "specs";
+
+/// The name of the config file.
+const CONFIG: &str = "gatewright.yaml";
 
 /// A folder with a config file and specs.
 pub(super) struct Repository {
@@ -45,23 +50,21 @@ impl Repository {
 
     /// Returns its config file.
     pub(super) fn config_file(&self) -> PathBuf {
-        self.folder.join("gatewright.yaml")
+        self.folder.join(CONFIG)
     }
 
     /// Writes the specs.
-    pub(super) fn write_specs(&self, documents: &BTreeMap<String, Value>) -> io::Result<()> {
-        fs::create_dir_all(self.folder.join(SPECS))?;
-        fs::write(self.folder.join(".gitignore"), "/state/\n")?;
+    pub(super) fn write_specs(&self, documents: &BTreeMap<String, Value>) -> Result<(), Problem> {
+        let root = self.folder.join(SPECS);
+        write(&self.folder, Path::new(".gitignore"), "/state/\n", FOR_ALL)?;
         for (path, document) in documents {
-            let file = self.folder.join(SPECS).join(path);
-            file.parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::write(file, format!("{}\n", yaml::to_string(document).trim_end()))?;
+            write(&root, Path::new(path), &format!("{}\n", yaml::to_string(document).trim_end()), FOR_ALL)?;
         }
         Ok(())
     }
 
     /// Writes the config file, with settings of packs.
-    pub(super) fn write_config(&self, settings: &BTreeMap<String, Value>) -> io::Result<()> {
+    pub(super) fn write_config(&self, settings: &BTreeMap<String, Value>) -> Result<(), Problem> {
         let Self { name, kubeconfig, .. } = self;
         let name = json!(name);
         let packs = if settings.is_empty() {
@@ -93,7 +96,7 @@ impl Repository {
                  # Compares, and never writes to the cluster. Without this line a sync applies the specs.\n    \
                  mode: report\n"
         );
-        fs::write(self.config_file(), text)
+        write(&self.folder, Path::new(CONFIG), &text, FOR_ALL)
     }
 }
 

@@ -1,9 +1,15 @@
 //! Objects as somebody would have written them: without what a server and its controllers have added.
 
 use gatewright_engine::live::Live;
-use gatewright_engine::marks::{OWN_PREFIX, OWNER_ANNOTATION};
-use gatewright_engine::object::Object;
+use gatewright_engine::marks::{MARKS, OWNER_ANNOTATION};
+use gatewright_engine::object::{Object, ObjectId};
 use serde_json::{Map, Value, json};
+
+use crate::cluster::directory::Problem;
+use crate::cluster::directory::file::{digest, file_name, folder_of};
+
+/// The longest name of a file without its kind and group.
+const MOST_BYTES: usize = 160;
 
 /// The annotation in which kubectl keeps a copy of what was applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -42,7 +48,8 @@ fn metadata(object: &Object) -> Value {
         metadata["namespace"] = object.id().namespace.clone().into();
     }
     for field in ["labels", "annotations"] {
-        let kept = |(key, _): &(&String, &Value)| *key != LAST_APPLIED && !key.starts_with(OWN_PREFIX);
+        let is_mark = |key: &str| MARKS.contains(&(field, key));
+        let kept = |(key, _): &(&String, &Value)| *key != LAST_APPLIED && !is_mark(key);
         let entries = all[field].as_object().into_iter().flatten().filter(kept);
         let entries: Map<String, Value> = entries.map(|(key, value)| (key.clone(), value.clone())).collect();
         if !entries.is_empty() {
@@ -52,9 +59,38 @@ fn metadata(object: &Object) -> Value {
     metadata
 }
 
+/// Returns the file of an object below the folder of specs: `infra/gateway-edge.yaml`, with the group behind the kind where
+/// that is taken. The names come from a cluster, which may be anybody's: none leads out of the folder.
+pub(super) fn file(id: &ObjectId, is_taken: impl Fn(&str) -> bool) -> Result<String, Problem> {
+    let folder = folder_of(&id.namespace)?;
+    let (kind, name) = (id.kind.to_lowercase(), file_name(&id.name, "yaml")?);
+    let name = if name.len() > MOST_BYTES { format!("{}.yaml", digest(id.name.as_bytes())) } else { name };
+    let path = format!("{folder}/{kind}-{name}");
+    Ok(if is_taken(&path) { format!("{folder}/{kind}.{}-{name}", id.group) } else { path })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_object_has_a_file_of_its_own_in_the_folder() {
+        let pool = |group: &str, namespace: &str, name: &str| ObjectId::new(group, "Pool", namespace, name);
+        let path = |id: &ObjectId| file(id, |path| path == "a/pool-taken.yaml");
+        let check = |id: &ObjectId, expected: &str| assert_eq!(path(id).ok().as_deref(), Some(expected), "{id}");
+        check(&pool("x.io", "a", "b"), "a/pool-b.yaml");
+        check(&pool("x.io", "", "b"), "_cluster/pool-b.yaml");
+        check(&pool("x.io", "a", "taken"), "a/pool.x.io-taken.yaml");
+        // Kubernetes takes names of 253 bytes, and a file system names of 255.
+        let long = "b".repeat(245);
+        assert!(path(&pool("x.io", "a", &long)).is_ok_and(|path| path.len() < 60));
+        assert_ne!(path(&pool("x.io", "a", &long)).ok(), path(&pool("x.io", "a", &format!("{long}c"))).ok());
+        for (namespace, name) in
+            [("..", "a"), ("../x", "a"), ("/x", "a"), ("a", "../x"), ("a", "x/../../../y"), ("a", "x\n")]
+        {
+            assert!(path(&pool("x.io", namespace, name)).is_err(), "{namespace:?} {name:?}");
+        }
+    }
 
     fn live(metadata: &Value) -> Live {
         let mut body = json!({
@@ -72,13 +108,15 @@ mod tests {
         let live = live(&json!({
             "generation": 3, "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [], "finalizers": ["a/b"],
             "labels": {"team": "a", "gatewright.dev/sync": "s"},
-            "annotations": {LAST_APPLIED: "{}", "gatewright.dev/prune": "disabled"},
+            "annotations": {LAST_APPLIED: "{}", "gatewright.dev/managed": "false"},
         }));
         assert_eq!(
             document(&live),
             json!({
                 "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
-                "metadata": {"name": "edge", "namespace": "infra", "labels": {"team": "a"}},
+                "metadata": {"name": "edge", "namespace": "infra", "labels": {"team": "a"},
+                    // Somebody has written this, and it counts.
+                    "annotations": {"gatewright.dev/managed": "false"}},
                 "spec": {"gatewayClassName": "kgateway"},
             })
         );

@@ -18,12 +18,17 @@ const NO_NAMESPACE: &str = "_cluster";
 
 /// Returns the path of an object's file below the root.
 pub(super) fn path_of(id: &ObjectId) -> Result<PathBuf, Problem> {
-    let folder = match id.namespace.as_str() {
-        "" => NO_NAMESPACE,
-        namespace if namespace.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') => namespace,
-        other => return Err(Problem::Unusable(format!("{other:?} is not the name of a namespace"))),
-    };
-    Ok(Path::new(folder).join(file_name(&format!("{}-{}", stem(&id.group, &id.kind), id.name), "yaml")?))
+    let name = file_name(&format!("{}-{}", stem(&id.group, &id.kind), id.name), "yaml")?;
+    Ok(Path::new(folder_of(&id.namespace)?).join(name))
+}
+
+/// Returns the folder of a namespace, or of what is in none.
+pub(crate) fn folder_of(namespace: &str) -> Result<&str, Problem> {
+    match namespace {
+        "" => Ok(NO_NAMESPACE),
+        name if name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') => Ok(name),
+        other => Err(Problem::Unusable(format!("{other:?} is not the name of a namespace"))),
+    }
 }
 
 /// Returns what the files of a kind begin with, without the hyphen before the name.
@@ -33,8 +38,8 @@ pub(super) fn stem(group: &str, kind: &str) -> String {
     if short { kind } else { format!("{kind}.{group}") }
 }
 
-/// Makes a file name of a name that comes from a spec, or refuses to.
-pub(super) fn file_name(name: &str, extension: &str) -> Result<String, Problem> {
+/// Makes a file name of a name that comes from a spec or a cluster, or refuses to.
+pub(crate) fn file_name(name: &str, extension: &str) -> Result<String, Problem> {
     let harmless = |character: char| !character.is_control() && !"/\\".contains(character);
     // 255 bytes are what file systems take.
     let fits = !name.is_empty() && name.len() + extension.len() < 255 && !name.starts_with('.');
@@ -62,7 +67,7 @@ pub(super) fn read(root: &Path, path: &Path) -> Result<Option<String>, Problem> 
 }
 
 /// Temporary files are for their owner only; what is written is for whoever deploys it.
-pub(super) const FOR_ALL: u32 = 0o644;
+pub(crate) const FOR_ALL: u32 = 0o644;
 
 /// Those who deploy a Secret are its owner, or root.
 const FOR_OWNER: u32 = 0o600;
@@ -73,7 +78,7 @@ pub(super) fn mode_of(id: &ObjectId) -> u32 {
 }
 
 /// Writes a file below the root as a whole or not at all, and makes the folders for it.
-pub(super) fn write(root: &Path, path: &Path, text: &str, mode: u32) -> Result<(), Problem> {
+pub(crate) fn write(root: &Path, path: &Path, text: &str, mode: u32) -> Result<(), Problem> {
     is_inside(root, path)?;
     let path = root.join(path);
     let folder = path.parent().unwrap_or(root);
@@ -119,7 +124,7 @@ fn is_inside(root: &Path, path: &Path) -> Result<bool, Problem> {
 }
 
 /// Returns the first 16 digits of the digest: enough to notice a change, and short enough to be read.
-pub(super) fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     text::digest(bytes).chars().take(16).collect()
 }
 
