@@ -74,7 +74,7 @@ struct Known {
     knowledge: Option<Arc<Knowledge>>,
 }
 
-/// What is known of syncs on clusters, and the stamps of the files that say it.
+/// The cell of each sync on each cluster, with the stamps of the files that it was made from.
 type Targets = BTreeMap<(String, String), ([Option<Stamp>; 2], Arc<Cell>)>;
 
 impl Board {
@@ -165,7 +165,7 @@ impl Board {
         known.knowledge.clone()
     }
 
-    /// What cannot be read suspends a sync, too; its rounds say why.
+    /// Returns the syncs that are suspended. A record that cannot be read suspends one, too, and its rounds say so.
     fn suspended(&self, config: &Config) -> BTreeMap<String, Suspension> {
         let now = self.now();
         let syncs = config.settings.syncs.keys();

@@ -1,4 +1,4 @@
-//! Whoever is let in: browsers that ask this host by a name of its own, for a page of ours, to look.
+//! The check of each request: only browsers that ask this host by a name of its own, for a page of ours, are let in.
 //!
 //! There is no login on this port, so that pages of others must not be able to ask in the name of whoever sits at the
 //! browser: not by a name of theirs that leads to this address (DNS rebinding), not across origins, not in a frame.

@@ -1,4 +1,4 @@
-//! What waits for a person: the guard, what would be done, and the command that lets it.
+//! Holds, for the person who decides: the guard, the steps that wait, and the command that approves them.
 
 use gatewright_engine::plan::guard;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ pub(super) struct Hold {
     hint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Timestamp>,
-    /// What a person types to approve it; absent where no approval lifts it.
+    /// The command that approves it; absent where no approval lifts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     steps: Vec<Step>,

@@ -66,7 +66,7 @@ struct Round {
     mode: Mode,
     started: Timestamp,
     finished: Timestamp,
-    /// What it did or found, in words.
+    /// The changes that it made or found, in words.
     did: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     problems: Option<String>,

@@ -176,7 +176,7 @@ impl Problem {
     }
 }
 
-/// What is wrong comes first.
+/// Returns the place of a unit in the list: the worst comes first.
 fn rank(unit: &UnitReport) -> u8 {
     match unit.state {
         UnitState::Failed => 0,

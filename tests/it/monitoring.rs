@@ -1,4 +1,4 @@
-//! What is for Prometheus and Grafana in `config`, judged by a real promtool and by the list of metrics in `docs/metrics.md`,
+//! The files for Prometheus and Grafana in `config`, judged by a real promtool and by the list of metrics in `docs/metrics.md`,
 //! which is that of the program.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! Sessions about specs that the command line names, without a config file.
 //!
-//! What they keep lies in a folder that is gone with them: nothing that a later command could go by.
+//! Their state lies in a folder that is gone with them: nothing that a later command could go by.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is behind a cell: units and objects, what waits, rollouts and rounds.
+//! The views behind a cell: units and objects, holds, rollouts and rounds.
 
 use std::fs;
 

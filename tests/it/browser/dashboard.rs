@@ -1,7 +1,7 @@
 //! The dashboard of a running daemon, shown by a real browser.
 //!
 //! `GATEWRIGHT_BLESS=1 cargo test --test it dashboard` takes the pictures in `docs` again; look at them.
-//! What a large fleet takes is written to `dashboard.txt` in `target/tmp`.
+//! The time and memory that a large fleet takes are written to `dashboard.txt` in `target/tmp`.
 
 mod others;
 mod state;

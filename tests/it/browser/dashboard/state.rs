@@ -1,4 +1,4 @@
-//! What the rounds of a fleet have left behind, written as the daemon keeps it, for a daemon that has no rounds of its own.
+//! The state that rounds of a fleet leave behind, written as the daemon keeps it, for a daemon that has no rounds of its own.
 
 use std::net::TcpListener;
 
