@@ -16,6 +16,7 @@ use super::session::{Selection, Session, runtime};
 use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_UNREACHABLE, Failure, print, render, worst};
 use crate::cluster::directory::Problem;
+use crate::cluster::directory::file::folder_of;
 use crate::cluster::kube::KubeCluster;
 use crate::cluster::kubeconfig;
 use crate::config::validate::{MAX_NAME, is_name};
@@ -63,6 +64,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         let failure = Failure::usage(format!("--name {:?} cannot be the name of a cluster", args.name));
         return Err(failure.hint(format!("write up to {MAX_NAME} lower-case letters, digits and dashes")));
     }
+    if let Some(wrong) = args.namespace.iter().find(|name| name.is_empty() || folder_of(name).is_err()) {
+        let failure = Failure::usage(format!("--namespace {wrong:?} cannot be the name of a namespace"));
+        return Err(failure.hint("leave it out to import all of them"));
+    }
     let settings = pinned(context, args)?;
     let unusable = |error: std::io::Error| {
         let failure = Failure::usage(format!("cannot import into {}: {error}", args.folder.display()));
@@ -72,7 +77,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let found = read(context, args, settings)?;
     if found.documents.is_empty() {
         print(&found.rest());
-        return Err(found.nothing());
+        return Err(found.nothing(&args.namespace));
     }
     let unwritten =
         |problem: Problem| Failure::of(&problem).hint(format!("{} is incomplete; remove it", args.folder.display()));
@@ -140,13 +145,17 @@ fn compare(context: &Context) -> Result<(Vec<Report>, Vec<u8>), Failure> {
 
 impl Found {
     /// Says why there is nothing to write.
-    fn nothing(&self) -> Failure {
+    fn nothing(&self, namespaces: &[String]) -> Failure {
         if !self.unread.is_empty() {
             let message = "nothing was imported: what is above could not be read".to_owned();
             let failure = Failure { code: EXIT_FAILED, message, hint: None };
             return failure.hint("the right to get and list these kinds is enough, such as that of ClusterRole view");
         }
-        let failure = Failure::usage("there is nothing to import: no pack renders anything that is there");
+        let place = match namespaces {
+            [] => "there".to_owned(),
+            some => format!("in {}", listed(some, NAMED)),
+        };
+        let failure = Failure::usage(format!("there is nothing to import: no pack renders anything that is {place}"));
         failure.hint("`gatewright import` wants Gateways of a known class, pools, services or graphs")
     }
 

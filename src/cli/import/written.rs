@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::cluster::directory::Problem;
 use crate::cluster::directory::file::{digest, file_name, folder_of};
 
-/// The longest name of a file without its kind and group.
+/// The longest name of an object that its file is called by.
 const MOST_BYTES: usize = 160;
 
 /// The annotation in which kubectl keeps a copy of what was applied.
@@ -63,8 +63,9 @@ fn metadata(object: &Object) -> Value {
 /// that is taken. The names come from a cluster, which may be anybody's: none leads out of the folder.
 pub(super) fn file(id: &ObjectId, is_taken: impl Fn(&str) -> bool) -> Result<String, Problem> {
     let folder = folder_of(&id.namespace)?;
-    let (kind, name) = (id.kind.to_lowercase(), file_name(&id.name, "yaml")?);
-    let name = if name.len() > MOST_BYTES { format!("{}.yaml", digest(id.name.as_bytes())) } else { name };
+    let kind = id.kind.to_lowercase();
+    let short = if id.name.len() > MOST_BYTES { digest(id.name.as_bytes()) } else { id.name.clone() };
+    let name = file_name(&short, "yaml")?;
     let path = format!("{folder}/{kind}-{name}");
     Ok(if is_taken(&path) { format!("{folder}/{kind}.{}-{name}", id.group) } else { path })
 }
@@ -82,7 +83,7 @@ mod tests {
         check(&pool("x.io", "", "b"), "_cluster/pool-b.yaml");
         check(&pool("x.io", "a", "taken"), "a/pool.x.io-taken.yaml");
         // Kubernetes takes names of 253 bytes, and a file system names of 255.
-        let long = "b".repeat(245);
+        let long = "b".repeat(252);
         assert!(path(&pool("x.io", "a", &long)).is_ok_and(|path| path.len() < 60));
         assert_ne!(path(&pool("x.io", "a", &long)).ok(), path(&pool("x.io", "a", &format!("{long}c"))).ok());
         for (namespace, name) in

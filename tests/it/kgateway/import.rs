@@ -149,6 +149,10 @@ fn a_mistake_says_what_to_do_and_writes_nothing() {
             .exits(64)
             .complains("cannot be the name");
     }
+    for namespace in ["", "../x", "a b"] {
+        let wrong = run(&site, &["import", "new", "--namespace", namespace, "--kubeconfig", "dead.kubeconfig"]);
+        wrong.exits(64).complains("cannot be the name of a namespace");
+    }
     assert!(!site.desk.path("new").exists(), "nothing is written");
 }
 
