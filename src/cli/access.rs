@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::check::suggest;
 
-use super::Failure;
+use super::{Context, Failure};
 use crate::cluster::exec::allow::{Allowed, Exec};
 use crate::cluster::kubeconfig::{self, Origin};
 
@@ -52,6 +52,16 @@ impl Access {
             ..kubeconfig::Settings::default()
         })
     }
+}
+
+/// Reads and checks a kubeconfig, before anything else is done.
+pub(super) fn load(
+    context: &Context,
+    cluster: &str,
+    settings: &kubeconfig::Settings,
+) -> Result<kubeconfig::Access, Failure> {
+    kubeconfig::load(cluster, settings, &context.environment.standard_lookup())
+        .map_err(|error| Failure::of_configuration(&error).hint(error.hint.clone()))
 }
 
 /// Returns the path that may have been meant by one that is not there: with another name for the first part that is

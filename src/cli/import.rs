@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gatewright_engine::text::{count, listed};
 
-use super::access::Access;
+use super::access::{self, Access};
 use super::plan::{Format, show};
 use super::session::{Selection, Session, runtime};
 use super::view::Extent;
@@ -26,9 +26,6 @@ use repository::{Repository, most};
 
 /// The most objects that are named for one reason.
 const NAMED: usize = 5;
-
-/// The variable that moves the state directory of every config file.
-const STATE_DIR: &str = "GATEWRIGHT_STATE_DIR";
 
 /// Write the specs of a cluster into a folder, with a config file, and compare the two.
 ///
@@ -103,9 +100,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// tomorrow.
 fn pinned(context: &Context, args: &Args) -> Result<kubeconfig::Settings, Failure> {
     let settings = args.access.settings()?;
-    let place = kubeconfig::load(&args.name, &settings, &context.environment.standard_lookup())
-        .map_err(|error| Failure::of_configuration(&error).hint(error.hint.clone()))?
-        .place;
+    let place = access::load(context, &args.name, &settings)?.place;
     let path = match place.files.as_slice() {
         [file] => Some(std::path::absolute(file).map_err(|error| Failure::of(&error))?),
         _ => settings.path,
@@ -126,9 +121,8 @@ fn read(context: &Context, args: &Args, settings: kubeconfig::Settings) -> Resul
 
 /// Goes on with the config file that was written, and starts the log as that says.
 fn with_config(context: &Context, repository: &Repository) -> Result<Context, Failure> {
-    let mut context = Context { config: Some(repository.config_file()), ..context.clone() };
-    // What the commands of another config file keep is none of this one's business.
-    context.environment.overrides.retain(|(name, _)| *name != STATE_DIR);
+    let environment = context.environment.clone().without_state_dir();
+    let context = Context { config: Some(repository.config_file()), environment, ..context.clone() };
     context.log_quietly(&context.load_file()?)?;
     Ok(context)
 }

@@ -43,19 +43,24 @@ pub struct Environment {
     is_root: bool,
 }
 
+/// The variable that names the state directory.
+const STATE_DIR: &str = "GATEWRIGHT_STATE_DIR";
+
 /// Variables that override a setting.
-const OVERRIDES: [&str; 5] = [
-    "GATEWRIGHT_STATE_DIR",
-    "GATEWRIGHT_LOG_LEVEL",
-    "GATEWRIGHT_LOG_FORMAT",
-    "GATEWRIGHT_HTTP_LISTEN",
-    "GATEWRIGHT_SETTLE",
-];
+const OVERRIDES: [&str; 5] =
+    [STATE_DIR, "GATEWRIGHT_LOG_LEVEL", "GATEWRIGHT_LOG_FORMAT", "GATEWRIGHT_HTTP_LISTEN", "GATEWRIGHT_SETTLE"];
 
 impl Environment {
     /// Returns where kubectl would look for a kubeconfig, and for programs.
     pub(crate) fn standard_lookup(&self) -> StandardLookup {
         StandardLookup { files: self.kubeconfigs.clone(), programs: self.programs.clone() }
+    }
+
+    /// Returns it for a configuration that is no file of the host's: the state of those is none of its business.
+    #[must_use]
+    pub(crate) fn without_state_dir(mut self) -> Self {
+        self.overrides.retain(|(name, _)| *name != STATE_DIR);
+        self
     }
 
     /// Reads it.
@@ -103,7 +108,7 @@ impl Environment {
         for (name, value) in &self.overrides {
             let mut fail = |message: String| problems.push(Problem::file(Place::file(*name), message));
             match *name {
-                "GATEWRIGHT_STATE_DIR" => settings.state_dir = std::path::absolute(value).ok(),
+                STATE_DIR => settings.state_dir = std::path::absolute(value).ok(),
                 "GATEWRIGHT_LOG_LEVEL" => settings.log.level.clone_from(value),
                 "GATEWRIGHT_LOG_FORMAT" => match serde_json::from_value(value.as_str().into()) {
                     Ok(format) => settings.log.format = format,

@@ -33,9 +33,7 @@ pub(crate) fn of(
         "clusters": {CLUSTER: {"kubeconfig": {}}},
         "syncs": {SPECS: {"source": SPECS, "clusters": {"names": [CLUSTER]}, "createNamespaces": true}},
     });
-    // What a config file's commands keep is none of this one's business.
-    let mut environment = environment.clone();
-    environment.overrides.retain(|(name, _)| *name != "GATEWRIGHT_STATE_DIR");
+    let environment = environment.clone().without_state_dir();
     let mut config = parse(Path::new(NO_FILE), &text.to_string(), &environment)?;
     let cluster = ClusterSettings { kubeconfig: Some(kubeconfig), ..ClusterSettings::default() };
     config.settings = Settings { clusters: [(CLUSTER.to_owned(), cluster)].into(), ..config.settings };

@@ -302,24 +302,28 @@ fn the_page_loads_nothing_and_runs_nothing_but_its_own_script() {
     assert!(chromium.requests().iter().any(|url| url.ends_with("/x")), "{:?}", chromium.requests());
 }
 
+/// Asserts that a picture of what is shown is small, as is that of the documentation, and that a page has it. It is taken
+/// again where somebody has asked for that.
+fn assert_pictured(chromium: &mut Chromium, name: &str, page: &str) {
+    let (file, picture) = (in_repository("docs").join(name), chromium.picture());
+    if blesses() {
+        fs::write(&file, &picture).expect("the documentation can be written");
+    }
+    // Fonts are not the same everywhere, and neither are pictures.
+    for picture in [picture, fs::read(&file).expect("there is a picture")] {
+        assert!(picture.starts_with(b"\x89PNG") && picture.len() < MOST_BYTES_OF_A_PICTURE, "{name}");
+    }
+    let text = fs::read_to_string(in_repository(page)).expect("it can be read");
+    assert!(text.contains(&format!("({name})")), "{name} is shown nowhere");
+}
+
 #[test]
 fn pictures_in_the_documentation_are_small() {
     let mut chromium = Chromium::start();
     chromium.resize(1160, 912);
     chromium.open(&page(&fleet::small()));
     for scheme in ["light", "dark"] {
-        let name = format!("report-{scheme}.png");
-        let file = in_repository("docs").join(&name);
         chromium.prefer(scheme);
-        let picture = chromium.picture();
-        if blesses() {
-            fs::write(&file, &picture).expect("the documentation can be written");
-        }
-        // Fonts are not the same everywhere, and neither are pictures.
-        for picture in [picture, fs::read(&file).expect("there is a picture")] {
-            assert!(picture.starts_with(b"\x89PNG") && picture.len() < MOST_BYTES_OF_A_PICTURE, "{name}");
-        }
-        let text = fs::read_to_string(in_repository("docs/reports.md")).expect("it can be read");
-        assert!(text.contains(&format!("({name})")), "{name} is shown nowhere");
+        assert_pictured(&mut chromium, &format!("report-{scheme}.png"), "docs/reports.md");
     }
 }

@@ -8,20 +8,16 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::cluster::audit::{Audited, Request};
-use crate::cluster::process::command;
 use crate::cluster::{ApiServer, shared, unique};
 use crate::commands::obeys_the_schema;
 use crate::errors::gateway;
 use crate::program::{Desk, Run};
 
-/// The program in a folder, as somebody starts it who has no config file; temporary files go to a folder of the desk.
+/// The program without a config file; temporary files go to a folder of the desk.
 fn program(desk: &Desk, arguments: &[&str]) -> Command {
-    let mut program = command(Path::new(env!("CARGO_BIN_EXE_gatewright")));
     fs::create_dir_all(desk.path("tmp")).expect("the folder can be made");
-    program.args(arguments).current_dir(desk.path("")).env("HOME", desk.path("home")).env("TMPDIR", desk.path("tmp"));
-    for variable in ["KUBECONFIG", "GATEWRIGHT_CONFIG", "GATEWRIGHT_STATE_DIR", "XDG_STATE_HOME"] {
-        program.env_remove(variable);
-    }
+    let mut program = desk.without_config(arguments);
+    program.env("TMPDIR", desk.path("tmp"));
     program
 }
 

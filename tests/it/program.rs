@@ -111,11 +111,20 @@ impl Desk {
         self.write(path, &text.replacen(from, to, 1));
     }
 
+    /// The program in this folder, as somebody starts it who has no config file.
+    pub(crate) fn without_config(&self, arguments: &[&str]) -> Command {
+        let mut command = command(Path::new(env!("CARGO_BIN_EXE_gatewright")));
+        command.args(arguments).current_dir(self.folder.path()).env("HOME", self.path("home"));
+        for variable in ["KUBECONFIG", "GATEWRIGHT_CONFIG", "GATEWRIGHT_STATE_DIR", "XDG_STATE_HOME"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
     /// The program with this configuration, before it is started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = command(Path::new(env!("CARGO_BIN_EXE_gatewright")));
-        command.args(arguments).arg("--config").arg(&self.config).current_dir(self.folder.path());
-        command.env_remove("KUBECONFIG").env("HOME", self.folder.path()).env_remove("GATEWRIGHT_CONFIG");
+        let mut command = self.without_config(arguments);
+        command.arg("--config").arg(&self.config).env("HOME", self.folder.path());
         // What a test has written is complete.
         command.env("GATEWRIGHT_SETTLE", "0s");
         command

@@ -8,9 +8,10 @@ use gatewright_engine::text::digest;
 use tempfile::TempDir;
 
 use super::Session;
+use crate::cli::access::load;
 use crate::cli::render::{joined, parts};
 use crate::cli::{Context, Failure, complain};
-use crate::cluster::kubeconfig::{self, KubeconfigError, StandardLookup};
+use crate::cluster::kubeconfig;
 use crate::config::specs::{CLUSTER, SPECS, of};
 use crate::source::Snapshot;
 use crate::source::directory::revision;
@@ -34,7 +35,7 @@ impl<'a> Session<'a> {
         let state = tempfile::Builder::new().prefix("gatewright-").tempdir().map_err(|error| {
             Failure::of(&error).hint("let TMPDIR name a folder in which this user may write; nothing is left in it")
         })?;
-        let place = place(&kubeconfig, &context.environment.standard_lookup())?;
+        let place = place(load(context, CLUSTER, &kubeconfig)?);
         let config = context.with_flags(of(kubeconfig, state.path(), &context.environment)?);
         context.log_quietly(&config)?;
         let mut session = Self::with_clusters(context, config)?;
@@ -65,14 +66,9 @@ fn snapshot(paths: &[PathBuf]) -> Result<Snapshot, Failure> {
     Ok(Snapshot::new(of_one.unwrap_or_else(|| revision(&tree)), tree))
 }
 
-/// Names the cluster that a kubeconfig leads to, which is checked before anything else is done.
-fn place(settings: &kubeconfig::Settings, standard: &StandardLookup) -> Result<String, Failure> {
-    let access = kubeconfig::load(CLUSTER, settings, standard).map_err(|error| unusable(&error))?;
+/// Names the cluster that a kubeconfig leads to.
+fn place(access: kubeconfig::Access) -> String {
     let context = access.place.context.unwrap_or_default();
     let server = access.config.cluster_url.to_string();
-    Ok(format!("context {context:?} ({})", server.trim_end_matches('/')))
-}
-
-fn unusable(error: &KubeconfigError) -> Failure {
-    Failure::of_configuration(error).hint(error.hint.clone())
+    format!("context {context:?} ({})", server.trim_end_matches('/'))
 }

@@ -12,9 +12,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::chromium::Chromium;
-use super::{MOST_BYTES_OF_A_PICTURE, assert_no_barrier};
-use crate::cluster::binaries::in_repository;
-use crate::golden::blesses;
+use super::{assert_no_barrier, assert_pictured};
 use state::Fleet;
 
 /// The views, each with what is seen when it is there, and the least number of texts in it.
@@ -201,19 +199,9 @@ fn pictures_of_the_dashboard_are_small() {
     let (fleet, mut chromium) = (ordinary(), Chromium::start());
     chromium.resize(1200, 900);
     for scheme in ["light", "dark"] {
-        let name = format!("dashboard-{scheme}.png");
-        let file = in_repository("docs").join(&name);
         chromium.prefer(scheme);
         open(&mut chromium, &fleet, "fleet", VIEWS[0].1);
         until(&mut chromium, "document.getElementById('live').textContent.includes('live')");
-        let picture = chromium.picture();
-        if blesses() {
-            fs::write(&file, &picture).expect("the documentation can be written");
-        }
-        for picture in [picture, fs::read(&file).expect("there is a picture")] {
-            assert!(picture.starts_with(b"\x89PNG") && picture.len() < MOST_BYTES_OF_A_PICTURE, "{name}");
-        }
-        let text = fs::read_to_string(in_repository("docs/dashboard.md")).expect("it can be read");
-        assert!(text.contains(&format!("({name})")), "{name} is shown nowhere");
+        assert_pictured(&mut chromium, &format!("dashboard-{scheme}.png"), "docs/dashboard.md");
     }
 }

@@ -2,32 +2,19 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::deployed;
 use super::fleet::Fleet;
-use crate::cluster::process::command;
 use crate::ownership::site::Site;
 use crate::program::Run;
 use crate::specs::control_plane::{document, gateway};
 use crate::support::kgateway::Release;
 
-/// The program in the folder of a desk, as somebody starts it who has no config file.
-fn program(site: &Site, arguments: &[&str]) -> Command {
-    let mut program = command(Path::new(env!("CARGO_BIN_EXE_gatewright")));
-    program
-        .args(arguments)
-        .current_dir(site.desk.path(""))
-        .env("HOME", site.desk.path("home"))
-        .env_remove("KUBECONFIG");
-    program
-}
-
+/// Runs the program as somebody does who has no config file.
 fn run(site: &Site, arguments: &[&str]) -> Run {
-    Run::of(program(site, arguments).output().expect("the program starts"))
+    Run::of(site.desk.without_config(arguments).output().expect("the program starts"))
 }
 
 /// Imports the namespace of a site into a folder of its desk.
@@ -124,7 +111,8 @@ fn the_cluster_is_that_of_the_import_whatever_kubectl_talks_to_later() {
     let (site, _controller) = deployed(&json!({"kube": {}}));
     let arguments = ["import", "imported", "--namespace", &site.name];
     let kubeconfig = site.server.kubeconfig("admin");
-    Run::of(program(&site, &arguments).env("KUBECONFIG", kubeconfig).output().expect("the program starts")).exits(0);
+    Run::of(site.desk.without_config(&arguments).env("KUBECONFIG", kubeconfig).output().expect("the program starts"))
+        .exits(0);
     let config = site.desk.read("imported/gatewright.yaml");
     assert!(config.contains(r#""context":"test""#), "{config}");
     with_imported(&site, "imported", &["plan"]).exits(0).says("report: ");
