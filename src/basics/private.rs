@@ -59,7 +59,8 @@ pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
     io::read_to_string(open(path)?)
 }
 
-/// Refuses a path on which anything below a folder is a symbolic link.
+/// Refuses a path on which anything below a folder is a symbolic link, or neither a file nor a folder: whoever reads a pipe
+/// may wait for ever.
 pub(crate) fn no_link(folder: &Path, path: &Path) -> io::Result<()> {
     let Ok(below) = path.strip_prefix(folder) else { return Ok(()) };
     let mut so_far = folder.to_owned();
@@ -68,6 +69,7 @@ pub(crate) fn no_link(folder: &Path, path: &Path) -> io::Result<()> {
         so_far.push(name);
         match so_far.symlink_metadata() {
             Ok(found) if found.is_symlink() => return Err(io::Error::other(IsLink(so_far))),
+            Ok(found) if !found.is_file() && !found.is_dir() => return Err(io::Error::other("it is no file")),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
@@ -125,6 +127,7 @@ pub(crate) fn append_file(path: &Path) -> io::Result<File> {
 pub(crate) mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -174,6 +177,15 @@ pub(crate) mod tests {
         );
         assert!(lock_file(&folder.join("lock")).is_err() && append_file(&folder.join("lock")).is_err());
         assert_eq!(fs::read_to_string(folder.join("there/file")).ok().as_deref(), Some("of somebody"));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("status.json");
+        let _socket = UnixListener::bind(&path).expect("a test may");
+        let refused = no_link(folder.path(), &path).expect_err("it is a socket");
+        assert_eq!(refused.to_string(), "it is no file");
     }
 
     #[test]

@@ -331,6 +331,8 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// Reads a report of the history; nothing if it cannot be read, or is none.
 pub(crate) fn read(path: &Path) -> Option<Report> {
+    // Others may write into this folder, and whoever reads a pipe may wait for ever.
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
