@@ -174,8 +174,11 @@ fn a_cluster_that_does_not_answer_costs_a_probe_now_and_then() {
     let labels = [r#"cluster="far""#];
     daemon.until("word of the return", |daemon| daemon.metric("gatewright_cluster_up", &labels) == Some(1.0));
     assert_eq!(daemon.metric("gatewright_cluster_unreachable_since_timestamp_seconds{", &labels), None);
-    let status = far.desk.run(&["status"]).exits(0);
-    assert!(!status.out.contains("unreachable") && !status.out.contains("asked again"), "{}", status.out);
+    // What a round has written is there before its report is.
+    daemon.until("reports of the rounds after the outage", |_| {
+        let status = far.desk.run(&["status"]).exits(0);
+        !status.out.contains("unreachable") && !status.out.contains("asked again")
+    });
 }
 
 fn it_is_told(far: &Far, daemon: &Daemon) {
