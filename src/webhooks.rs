@@ -6,10 +6,12 @@
 
 pub(crate) mod connect;
 pub(crate) mod delivery;
+mod form;
 pub(crate) mod gather;
 pub(crate) mod notification;
 mod pending;
 mod queue;
+mod signature;
 
 use std::path::Path;
 use std::sync::Arc;

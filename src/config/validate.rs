@@ -173,7 +173,6 @@ impl Checks<'_> {
         }
     }
 
-    /// Checks the log level: a wrong one shows only when the log starts, which would be too late for `config check`.
     /// A dashboard that nobody could see is a mistake.
     fn dashboard(&mut self, http: &http::Settings) {
         if http.listen == http::Listen::Off && (http.dashboard == Some(true) || !http.names.is_empty()) {
@@ -183,6 +182,7 @@ impl Checks<'_> {
         }
     }
 
+    /// Checks the log level: a wrong one shows only when the log starts, which would be too late for `config check`.
     fn log_level(&mut self, level: &str, environment: &Environment) {
         let is_level = |part: &str| part.rsplit('=').next().is_some_and(|word| word.parse::<LevelFilter>().is_ok());
         let Some(part) = level.split(',').map(str::trim).find(|part| part.is_empty() || !is_level(part)) else {

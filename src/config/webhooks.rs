@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Uri;
+use http::uri::PathAndQuery;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
@@ -16,6 +19,24 @@ use serde::{Deserialize, Serialize};
 use crate::basics::duration::Period;
 use crate::basics::paths::{NoCredentials, Paths};
 use crate::basics::private;
+
+/// The length of the shortest key that notifications are signed with, in bytes: that of the specification.
+const SHORTEST_KEY: usize = 24;
+
+/// The form in which a receiver gets notifications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WebhookFormat {
+    /// The JSON document that docs/schema has the schema of.
+    #[default]
+    Json,
+    /// The same as the data of an event of `CloudEvents` 1.0, in structured mode.
+    Cloudevents,
+    /// A message for an incoming webhook of Slack, or of what takes the same.
+    Slack,
+    /// A card for a workflow of Microsoft Teams.
+    Teams,
+}
 
 /// A receiver of notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,8 +46,14 @@ pub struct WebhookSettings {
     pub url: Option<String>,
     /// A file with the address, if that is a secret.
     pub url_file: Option<PathBuf>,
+    /// The form in which it gets notifications.
+    pub format: WebhookFormat,
     /// A file with a token, which is sent as `Authorization: Bearer`.
     pub token_file: Option<PathBuf>,
+    /// A file with the key by which notifications are signed, as `whsec_BASE64` or as text, of 24 bytes or more.
+    pub signing_key_file: Option<PathBuf>,
+    /// The address of an HTTP proxy by which the receiver is reached.
+    pub proxy: Option<String>,
     /// A file with PEM certificates of the authorities that are trusted, instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// The syncs of which it is told; all by default.
@@ -43,7 +70,19 @@ impl Default for WebhookSettings {
     fn default() -> Self {
         let (timeout, retry_for) = (Period(Duration::from_secs(10)), Period(Duration::from_hours(24)));
         let group_wait = Period(Duration::from_secs(30));
-        Self { url: None, url_file: None, token_file: None, ca_file: None, syncs: None, timeout, retry_for, group_wait }
+        Self {
+            url: None,
+            url_file: None,
+            format: WebhookFormat::default(),
+            token_file: None,
+            signing_key_file: None,
+            proxy: None,
+            ca_file: None,
+            syncs: None,
+            timeout,
+            retry_for,
+            group_wait,
+        }
     }
 }
 
@@ -65,6 +104,9 @@ pub enum WebhookConflict {
     /// The token would cross the network for all to read.
     #[error("a token is not sent over http: use https")]
     InTheClear,
+    /// The proxy is none.
+    #[error("`proxy` is not of the form http://HOST:PORT")]
+    Proxy,
     /// No try could ever succeed.
     #[error("`timeout` is zero")]
     NoTime,
@@ -76,6 +118,7 @@ impl WebhookConflict {
         match self {
             Self::UserInfo => Some("put a token into a file, and name that in tokenFile"),
             Self::Query => Some("put the whole address into a file, and name that in urlFile"),
+            Self::Proxy => Some("a proxy that wants a user and password is not supported"),
             Self::NotOne | Self::Address | Self::InTheClear | Self::NoTime => None,
         }
     }
@@ -98,7 +141,10 @@ pub enum WebhookFileError {
 impl WebhookSettings {
     /// Makes all paths absolute.
     pub fn resolve(&mut self, paths: &Paths) -> Result<(), NoCredentials> {
-        for file in [&mut self.url_file, &mut self.token_file, &mut self.ca_file].into_iter().flatten() {
+        for file in [&mut self.url_file, &mut self.token_file, &mut self.signing_key_file, &mut self.ca_file]
+            .into_iter()
+            .flatten()
+        {
             *file = paths.resolve(file)?;
         }
         Ok(())
@@ -109,6 +155,7 @@ impl WebhookSettings {
         if self.timeout.0.is_zero() {
             return Err(WebhookConflict::NoTime);
         }
+        self.proxy()?;
         match (&self.url, &self.url_file) {
             (Some(url), None) if url.contains('?') => Err(WebhookConflict::Query),
             (Some(url), None) => self.parse(url).map(drop),
@@ -141,6 +188,27 @@ impl WebhookSettings {
         self.token_file.as_deref().map(|file| read("tokenFile", file, "token")).transpose()
     }
 
+    /// Returns the key by which notifications are signed, if they are to be.
+    pub fn signing_key(&self) -> Result<Option<Vec<u8>>, WebhookFileError> {
+        let Some(file) = &self.signing_key_file else { return Ok(None) };
+        let what = "key of 24 bytes or more, as whsec_BASE64 or as text,";
+        let key = read("signingKeyFile", file, what)?;
+        let missing = || WebhookFileError::Missing("signingKeyFile", file.clone(), what);
+        key_bytes(&key).filter(|bytes| bytes.len() >= SHORTEST_KEY).ok_or_else(missing).map(Some)
+    }
+
+    /// Returns the address of the proxy, if there is to be one.
+    pub fn proxy(&self) -> Result<Option<Uri>, WebhookConflict> {
+        let Some(text) = &self.proxy else { return Ok(None) };
+        let uri: Uri = text.parse().map_err(|_| WebhookConflict::Proxy)?;
+        let is_proxy = uri.scheme_str() == Some("http")
+            && uri.host().is_some_and(|host| !host.is_empty())
+            && uri.port().is_some()
+            && matches!(uri.path_and_query().map(PathAndQuery::as_str), None | Some("/"))
+            && !text.contains(['@', '#']);
+        if is_proxy { Ok(Some(uri)) } else { Err(WebhookConflict::Proxy) }
+    }
+
     /// Returns the certificates of the authorities as PEM, if they are not the system's.
     pub fn authorities(&self) -> Result<Option<(PathBuf, String)>, WebhookFileError> {
         let Some(file) = &self.ca_file else { return Ok(None) };
@@ -162,6 +230,14 @@ impl WebhookSettings {
             "https" | "http" => Ok(uri),
             _ => Err(WebhookConflict::Address),
         }
+    }
+}
+
+/// Returns the bytes of a key: those of the base64 behind `whsec_`, or those of the text itself.
+pub(crate) fn key_bytes(key: &SecretString) -> Option<Vec<u8>> {
+    match key.expose_secret().strip_prefix("whsec_") {
+        Some(base64) => STANDARD.decode(base64).ok(),
+        None => Some(key.expose_secret().as_bytes().to_vec()),
     }
 }
 
@@ -207,11 +283,46 @@ mod tests {
         assert_eq!(check(json!({})), Err(WebhookConflict::NotOne));
         assert_eq!(check(json!({"url": "https://a/", "urlFile": "b"})), Err(WebhookConflict::NotOne));
         assert_eq!(check(json!({"url": "https://a/", "timeout": "0s"})), Err(WebhookConflict::NoTime));
+        let by = |proxy: &str| check(json!({"url": "https://a/", "proxy": proxy}));
+        assert_eq!((by("http://proxy.example.com:3128"), by("http://[::1]:3128/")), (Ok(()), Ok(())));
+        for no in [
+            "proxy",
+            "https://a:1",
+            "http://a",
+            "http://me:hunter2@a:1",
+            "http://a:1/b",
+            "http://a:1/?b",
+            "socks5://a:1",
+        ] {
+            assert_eq!(by(no), Err(WebhookConflict::Proxy), "{no}");
+        }
         let with_token = |url: &str| check(json!({"url": url, "tokenFile": "t"}));
         assert_eq!(with_token("http://example.com/"), Err(WebhookConflict::InTheClear));
         assert_eq!(with_token("http://localhost.example.com/"), Err(WebhookConflict::InTheClear));
         assert_eq!(with_token("http://127.0.0.1:1/"), Ok(()));
         assert_eq!(with_token("http://[::1]:1/"), Ok(()));
+    }
+
+    #[test]
+    fn a_key_is_long_enough_to_be_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("key");
+        let settings = WebhookSettings { signing_key_file: Some(file.clone()), ..WebhookSettings::default() };
+        for (text, is_key) in [
+            ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n", true),
+            ("a-long-key-that-is-no-base64", true),
+            ("whsec_", false),
+            ("whsec_hunter2", false),
+            ("whsec_aHVudGVyMg==", false),
+            ("hunter2", false),
+            ("hunter2 hunter2 hunter2 hunter2", false),
+        ] {
+            private::tests::write(&file, text).expect("the folder can be written");
+            let key = settings.signing_key();
+            assert_eq!(key.is_ok(), is_key, "{text}");
+            let said = key.err().map(|error| gatewright_engine::error::Chain(&error).to_string()).unwrap_or_default();
+            assert!(!said.contains("hunter2") && !said.contains("aHVu"), "{said}");
+        }
     }
 
     #[test]

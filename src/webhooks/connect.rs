@@ -2,11 +2,10 @@
 //!
 //! Neither the address nor an answer is repeated in a message: the one may be a secret, the other may quote it.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use gatewright_engine::error::Chain;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::request::Builder;
@@ -14,7 +13,8 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
@@ -25,6 +25,8 @@ use secrecy::ExposeSecret as _;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::form::Form;
+use super::signature::sign;
 use crate::basics::duration::Period;
 use crate::basics::pem::certificates;
 use crate::basics::redact::excerpt;
@@ -54,11 +56,19 @@ impl Failure {
 }
 
 /// Sends a notification once.
-pub(super) async fn post(settings: &WebhookSettings, id: &str, body: &[u8], now: Timestamp) -> Result<(), Failure> {
+pub(super) async fn post(settings: &WebhookSettings, id: &str, form: Form, now: Timestamp) -> Result<(), Failure> {
     let limit = settings.timeout.0;
-    let (settings, id, body) = (settings.clone(), id.to_owned(), Bytes::copy_from_slice(body));
-    let request =
-        move |address| (Request::post(address).header(CONTENT_TYPE, "application/json").header(KEY, id), body);
+    let (settings, id) = (settings.clone(), id.to_owned());
+    let key = settings.clone();
+    let request = move |address| {
+        let request = Request::post(address).header(CONTENT_TYPE, form.content_type).header(KEY, &id);
+        let key = key.signing_key().map_err(|error| Failure::passing(Chain(&error).to_string()))?;
+        let request = match key {
+            Some(key) => sign(request, &key, &id, now, &form.body),
+            None => request,
+        };
+        Ok((request, Bytes::from(form.body)))
+    };
     let answered = timeout(limit, async {
         let prepared = spawn_blocking(move || prepare(&settings, request)).await;
         request_once(prepared.map_err(|error| Failure::passing(error.to_string()))??).await
@@ -73,10 +83,10 @@ pub(crate) async fn ask(settings: &WebhookSettings, form: Option<String>) -> Res
     let limit = settings.timeout.0;
     let settings = settings.clone();
     let request = move |address| match form {
-        None => (Request::get(address), Bytes::new()),
+        None => Ok((Request::get(address), Bytes::new())),
         Some(form) => {
             let form = Bytes::from(form);
-            (Request::post(address).header(CONTENT_TYPE, "application/x-www-form-urlencoded"), form)
+            Ok((Request::post(address).header(CONTENT_TYPE, "application/x-www-form-urlencoded"), form))
         }
     };
     let answered = timeout(limit, async {
@@ -91,20 +101,44 @@ pub(crate) async fn ask(settings: &WebhookSettings, form: Option<String>) -> Res
     answered.await.map_err(late).flatten().map_err(|failure| failure.what)
 }
 
-async fn request_once(
-    (connector, request): Prepared,
-) -> Result<Response<impl HttpBody<Data = Bytes, Error: Error + Send + Sync + 'static>>, Failure> {
-    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
-    client.request(request).await.map_err(|error| Failure::passing(excerpt(&Chain(&error).to_string())))
+/// A request, and by which authorities and which proxy it goes.
+struct Prepared {
+    tls: ClientConfig,
+    proxy: Option<Uri>,
+    request: Request<Full<Bytes>>,
 }
 
-type Prepared = (HttpsConnector<HttpConnector>, Request<Full<Bytes>>);
+async fn request_once(Prepared { tls, proxy, request }: Prepared) -> Result<Response<Body>, Failure> {
+    let mut direct = HttpConnector::new();
+    direct.enforce_http(false);
+    match proxy {
+        Some(proxy) => send(over_tls(tls, Tunnel::new(proxy, direct)), request).await,
+        None => send(over_tls(tls, direct), request).await,
+    }
+}
+
+async fn send(
+    connector: impl Connect + Clone + Send + Sync + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Body>, Failure> {
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+    let answer = client.request(request).await;
+    answer.map(|answer| answer.map(Body::new)).map_err(|error| Failure::passing(excerpt(&Chain(&error).to_string())))
+}
+
+fn over_tls<C>(tls: ClientConfig, connector: C) -> HttpsConnector<C> {
+    HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(connector)
+}
 
 /// Reads the files, some of which are on disks that are slow.
-fn prepare(settings: &WebhookSettings, request: impl FnOnce(Uri) -> (Builder, Bytes)) -> Result<Prepared, Failure> {
+fn prepare(
+    settings: &WebhookSettings,
+    request: impl FnOnce(Uri) -> Result<(Builder, Bytes), Failure>,
+) -> Result<Prepared, Failure> {
     let unreadable = |error| Failure::passing(Chain(&error).to_string());
     let (address, token) = (settings.address().map_err(unreadable)?, settings.token().map_err(unreadable)?);
-    let (request, body) = request(address);
+    let proxy = settings.proxy().map_err(|conflict| Failure::passing(conflict.to_string()))?;
+    let (request, body) = request(address)?;
     let mut request = request.header(USER_AGENT, concat!("gatewright/", env!("CARGO_PKG_VERSION")));
     if let Some(token) = token {
         let value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()));
@@ -113,10 +147,10 @@ fn prepare(settings: &WebhookSettings, request: impl FnOnce(Uri) -> (Builder, By
         request = request.header(AUTHORIZATION, value);
     }
     let request = request.body(Full::new(body)).map_err(|_| Failure::passing("the address cannot be used"))?;
-    Ok((connector(settings)?, request))
+    Ok(Prepared { tls: tls(settings)?, proxy, request })
 }
 
-fn connector(settings: &WebhookSettings) -> Result<HttpsConnector<HttpConnector>, Failure> {
+fn tls(settings: &WebhookSettings) -> Result<ClientConfig, Failure> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().map_err(|error| Failure::passing(error.to_string()))?;
     let config = match settings.authorities().map_err(|error| Failure::passing(Chain(&error).to_string()))? {
@@ -129,8 +163,7 @@ fn connector(settings: &WebhookSettings) -> Result<HttpsConnector<HttpConnector>
             .with_native_roots()
             .map_err(|error| Failure::passing(format!("cannot read the certificates of the system: {error}")))?,
     };
-    let builder = HttpsConnectorBuilder::new().with_tls_config(config.with_no_client_auth());
-    Ok(builder.https_or_http().enable_http1().build())
+    Ok(config.with_no_client_auth())
 }
 
 /// Reads certificates; `None` if there are none, or one is broken.

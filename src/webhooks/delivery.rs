@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tracing::{error, info, warn};
 
 use super::connect::{self, Failure};
+use super::form::form;
 use super::queue::{Queue, Waiting};
 use crate::basics::clock::Clock;
 use crate::config::webhooks::WebhookSettings;
@@ -23,6 +24,9 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// The longest wait that a server may ask for.
 const LONGEST_WISH: Duration = Duration::from_hours(1);
+
+/// What a notification is that cannot be read.
+const DAMAGED: &str = "the file of the notification is damaged";
 
 pub(crate) struct Delivery {
     pub(super) name: String,
@@ -96,10 +100,15 @@ impl Delivery {
         };
         let Some(waiting) = self.queue.oldest() else { return Step::Nothing };
         let Ok(head) = serde_json::from_slice::<Head>(&waiting.body) else {
-            self.give_up(&waiting, "", "the file of the notification is damaged");
+            self.give_up(&waiting, "", DAMAGED);
             return Step::Done;
         };
-        let sent = connect::post(&self.settings, &waiting.id, &waiting.body, self.clock.now()).await;
+        let installation = self.state.installation().ok().flatten().unwrap_or_default();
+        let Ok(form) = form(self.settings.format, &waiting.body, &installation) else {
+            self.give_up(&waiting, &head.sync, DAMAGED);
+            return Step::Done;
+        };
+        let sent = connect::post(&self.settings, &waiting.id, form, self.clock.now()).await;
         let step = match sent {
             Ok(()) => {
                 self.queue.remove(&waiting.id);

@@ -104,4 +104,5 @@ mod undo;
 mod unreachable;
 mod values;
 mod views;
+mod webhook_forms;
 mod withdrawal;

@@ -4,6 +4,7 @@ pub(crate) mod git_server;
 pub(crate) mod kgateway;
 pub(crate) mod memory;
 pub(crate) mod receiver;
+pub(crate) mod tunnel;
 
 pub(crate) use crate::cluster::{binaries, process};
 
