@@ -14,6 +14,7 @@ mod destroy;
 mod diff;
 mod elsewhere;
 mod explain;
+mod format;
 mod git_fetch;
 mod history;
 mod hosts;
@@ -21,6 +22,7 @@ mod import;
 mod inventory;
 mod lsp;
 mod man;
+mod named;
 mod orphans;
 mod others;
 mod pack;
@@ -43,6 +45,7 @@ mod table;
 mod tree;
 mod undo;
 mod view;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -53,7 +56,6 @@ use std::sync::Arc;
 use clap::{Parser, Subcommand};
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::builtin::Builtin;
-use serde::Serialize;
 
 use crate::basics::clock::{Clock, SystemClock};
 use crate::basics::sanitize;
@@ -419,14 +421,6 @@ fn find_name<'a>(written: &str, names: &'a [String], what: &str, hint: &str) -> 
 /// Prints a text for people, in which nobody has written to the terminal but us.
 fn print(text: &str) {
     emit(&sanitize::lines(text));
-}
-
-/// Prints a value for programs, in one line.
-fn print_json(value: &impl Serialize) {
-    stream(|out| {
-        sanitize::write_json(value, out)?;
-        out.write_all(b"\n")
-    });
 }
 
 /// Prints what is written piece by piece; a reader that went away (`| head`) is no failure.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gatewright_engine::error::Chain;
 
 use super::choice::{Choice, Part};
+use super::named::NamedError;
 use super::session::{Ready, Selection, Session};
 use super::sync::{Manner, carry_out};
 use super::{Context, EXIT_FAILED, Failure, complain};
@@ -122,7 +123,8 @@ fn permit(config: &Config, planned: &PlannedSync, plan: &PlanFile, adopt: bool) 
 /// Reads the source of a sync as it was planned.
 fn prepared(session: &Session<'_>, plan: &PlanFile, planned: &PlannedSync, adopt: bool) -> Result<Ready, Failure> {
     let clusters = Choice::of_names(&planned.clusters.keys().cloned().collect::<Vec<_>>());
-    let part = Part { only: plan.only.clone(), ..Part::of(clusters) };
+    let only = plan.only.iter().map(|unit| unit.parse()).collect::<Result<_, NamedError>>();
+    let part = Part { only: only.map_err(|error| Failure::of(&error))?, ..Part::of(clusters) };
     let selection = Selection { sync: Some(planned.sync.clone()), part };
     let mut ready = session.prepare(&selection, &plan.installation)?;
     for prepared in &mut ready.rounds {

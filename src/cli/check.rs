@@ -38,7 +38,7 @@ pub(super) struct Args {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The form in which findings are printed.
-    #[arg(long, value_enum, default_value_t = Form::Text)]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Form,
     /// Mend what is mechanical in the files, and check again: fields and kinds with a slip of which only one other can
     /// have been meant, and versions of an API that were replaced by one of the same shape.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatewright_engine::selector::{ClusterSelector, Expression, Operator};
 use gatewright_engine::text::listed;
 
-use super::session::parse_unit;
+use super::named::Named;
 use super::{Failure, check_names};
 use crate::basics::glob::{fits, is_pattern};
 use crate::config::settings::ClusterSettings;
@@ -30,8 +30,8 @@ pub(super) struct Part {
     #[command(flatten)]
     pub clusters: Choice,
     /// Only this unit, such as Gateway/infra/edge; may be given several times.
-    #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
-    pub only: Vec<String>,
+    #[arg(long, value_name = "UNIT")]
+    pub only: Vec<Named>,
     /// Compare every object, and not only what has moved since the last round.
     #[arg(long)]
     pub full: bool,

@@ -12,9 +12,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::choice::Choice;
-use super::plan::Format;
+use super::format::Format;
 use super::session::{Session, is_chosen};
-use super::{Context, EXIT_FAILED, Failure, print, print_json, worst};
+use super::{Context, EXIT_FAILED, Failure, print, worst};
 use crate::basics::duration::Period;
 use crate::cluster::account::Account;
 use crate::cluster::right::Right;
@@ -51,7 +51,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", default_value = "5s")]
     timeout: Period,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -150,9 +150,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.clusters.is_of_all() {
         lines.extend(gone::find(config, state).into_iter().map(|(name, syncs)| gone_line(state, name, syncs)));
     }
-    match args.format {
-        Format::Json => print_json(&json!({"schema": SCHEMA, "clusters": lines})),
-        Format::Text => print(&text::of(&lines)),
+    match args.format.data() {
+        Some(data) => data.print(&json!({"schema": SCHEMA, "clusters": lines})),
+        None => print(&text::of(&lines)),
     }
     Ok(worst(codes))
 }

@@ -45,8 +45,8 @@ pub(super) struct Args {
     #[arg(long, short)]
     yes: bool,
     /// The output format of the reports.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: super::plan::Format,
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
+    format: super::format::Format,
 }
 
 /// Runs the command.

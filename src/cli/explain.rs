@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use gatewright_engine::check::suggest;
 use gatewright_engine::explain::{self, ConfigFile, Inputs, Unexplained};
-use gatewright_engine::kinds;
 use gatewright_engine::object::{Object, ObjectId};
 use gatewright_engine::pack::Packs;
 use gatewright_engine::problem::counted;
@@ -14,10 +13,11 @@ use gatewright_engine::text::count;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, Unit};
 
-use super::plan::Format;
+use super::format::Format;
+use super::named::Named;
 use super::render::{Specs, packs};
 use super::session::Session;
-use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, print_json};
+use super::{Context, EXIT_FAILED, Failure, check_names, complain, print};
 use crate::config::did_you_mean;
 use crate::desired::rendering::{Reading, facts_of};
 
@@ -34,8 +34,8 @@ const MOST_GATEWAYS: usize = 10;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The object, such as Deployment/infra/edge or Gateway/infra/edge; without a namespace, default is meant.
-    #[arg(value_name = "KIND/NAMESPACE/NAME", value_parser = parse)]
-    object: Wanted,
+    #[arg(value_name = "KIND/NAMESPACE/NAME")]
+    object: Named,
     /// Only this field and those below it, such as `spec.template.spec.containers[kgateway-proxy].image`; of a
     /// Gateway a parameter, such as `kube.deployment`. Keys of lists may be left out.
     #[arg(value_name = "FIELD", default_value = "", hide_default_value = true)]
@@ -50,38 +50,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
-}
-
-/// An object as somebody wrote it.
-#[derive(Clone, Debug)]
-struct Wanted {
-    kind: String,
-    /// The group, where it was said: `Service.serving.knative.dev`.
-    group: Option<String>,
-    namespace: String,
-    name: String,
-}
-
-fn parse(text: &str) -> Result<Wanted, String> {
-    let (kind, namespace, name) = match text.split('/').collect::<Vec<_>>().as_slice() {
-        [kind, name] => (*kind, "default", *name),
-        [kind, namespace, name] => (*kind, *namespace, *name),
-        _ => ("", "", ""),
-    };
-    if [kind, namespace, name].contains(&"") {
-        return Err("an object is written as KIND/NAMESPACE/NAME, such as Deployment/infra/edge".to_owned());
-    }
-    let (kind, group) = kind.split_once('.').map_or((kind, None), |(kind, group)| (kind, Some(group.to_owned())));
-    Ok(Wanted { kind: kind.to_owned(), group, namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (Specs { config, packs, source, .. }, options) = &specs_of(context, args)?;
     let rendering = source.render(packs, options);
-    let (unit, object) = find(&rendering, packs, &args.object.in_full(packs.table()))?;
+    let (unit, object) = find(&rendering, packs, &args.object)?;
     let config = config.as_ref().map(|config| ConfigFile {
         file: Arc::from(config.file.to_string_lossy()),
         root: config.root(),
@@ -93,9 +70,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         None => explain::parameters(&inputs, unit, &args.field),
     };
     let explanation = explained.map_err(|why| failure(why, object.unwrap_or(unit), &args.field))?;
-    match args.format {
-        Format::Text => print(&explanation.to_string()),
-        Format::Json => print_json(&explanation),
+    match args.format.data() {
+        Some(data) => data.print(&explanation),
+        None => print(&explanation.to_string()),
     }
     Ok(0)
 }
@@ -131,39 +108,11 @@ fn specs_of_sync(context: &Context, sync: &str, cluster: Option<&str>) -> Result
     Ok((Specs { config: Some(config.clone()), packs, source, tree: Tree::default() }, options))
 }
 
-impl Wanted {
-    /// Returns it with its kind in full, where that is shortened.
-    fn in_full(&self, kinds: &kinds::Table) -> Self {
-        let long = kinds.shortened(&self.kind).filter(|_| self.group.is_none());
-        let said = (self.kind.clone(), self.group.clone());
-        let (kind, group) = long.map_or(said, |(group, kind)| (kind.to_owned(), Some(group.to_owned())));
-        Self { kind, group, ..self.clone() }
-    }
-
-    fn is(&self, id: &ObjectId) -> bool {
-        // What lives in no namespace is written without one, too.
-        let namespace = if id.namespace.is_empty() { "default" } else { &id.namespace };
-        self.is_alike(id) && namespace == self.namespace
-    }
-
-    /// Tells whether it is that object, or one of the same kind and name in another namespace.
-    fn is_alike(&self, id: &ObjectId) -> bool {
-        let kind = self.kind.to_ascii_lowercase();
-        let known = id.kind.to_ascii_lowercase();
-        let is_of_group = self.group.as_ref().is_none_or(|group| group.eq_ignore_ascii_case(&id.group));
-        is_of_group && (kind == known || kind.strip_suffix('s') == Some(&known)) && id.name == self.name
-    }
-
-    fn path(&self) -> String {
-        format!("{}/{}/{}", self.kind, self.namespace, self.name)
-    }
-}
-
 /// Finds a spec, or an object and its spec.
 fn find<'a>(
     rendering: &'a Rendering,
     packs: &Packs,
-    wanted: &Wanted,
+    wanted: &Named,
 ) -> Result<(&'a ObjectId, Option<&'a ObjectId>), Failure> {
     let unclaimed = rendering.unclaimed.iter().map(|(id, _)| id).filter(|id| packs.is_spec(&id.group, &id.kind));
     // A spec that is among its own objects, as a pool is, has fields to explain.
@@ -173,18 +122,18 @@ fn find<'a>(
     let objects = specs(rendering, packs).flat_map(|unit| rendered(unit).map(|object| (&unit.id, Some(object))));
     let all: Vec<_> = all.chain(objects).collect();
     let id = |(unit, object): &(&'a ObjectId, Option<&'a ObjectId>)| object.unwrap_or(*unit);
-    if let Some(found) = all.iter().find(|candidate| wanted.is(id(candidate))) {
+    if let Some(found) = all.iter().find(|candidate| wanted.is(id(candidate), packs.table())) {
         return Ok(*found);
     }
     if let Some(unit) = specs(rendering, packs).find(|unit| is_governed(&unit.id, packs, wanted)) {
         return Ok((&unit.id, None));
     }
-    if let Some(unit) = rendering.units.iter().find(|unit| wanted.is(&unit.id)) {
+    if let Some(unit) = rendering.units.iter().find(|unit| wanted.is(&unit.id, packs.table())) {
         return Err(Failure::usage(format!("{} is applied as it stands at {}", unit.id, unit.place)));
     }
     let written = wanted.path();
     let paths: Vec<String> = all.iter().map(|candidate| id(candidate).path()).collect();
-    let elsewhere = all.iter().map(id).find(|id| wanted.is_alike(id)).map(ObjectId::path);
+    let elsewhere = all.iter().map(id).find(|id| wanted.is_alike(id, packs.table())).map(ObjectId::path);
     let near = elsewhere.or_else(|| suggest(&written, paths.iter().map(String::as_str)).map(str::to_owned));
     let hint = near.map(|near| format!("did you mean {near:?}?")).into_iter().chain(listed(rendering, packs));
     let failure = Failure::usage(format!("{written:?} is not rendered from these specs"));
@@ -192,10 +141,10 @@ fn find<'a>(
 }
 
 /// Tells whether somebody means the parameters of a spec, by their kind and its name.
-fn is_governed(spec: &ObjectId, packs: &Packs, wanted: &Wanted) -> bool {
+fn is_governed(spec: &ObjectId, packs: &Packs, wanted: &Named) -> bool {
     let Some(pack) = packs.claiming(&spec.group, &spec.kind) else { return false };
     let kind = &pack.own.kind;
-    wanted.is(&ObjectId::new(&kind.group, &kind.kind, &spec.namespace, &spec.name))
+    wanted.is(&ObjectId::new(&kind.group, &kind.kind, &spec.namespace, &spec.name), packs.table())
 }
 
 /// Returns the specs that are rendered; other units are documents that are applied as they are.

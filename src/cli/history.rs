@@ -2,7 +2,8 @@
 
 use gatewright_engine::problem::counted;
 
-use super::plan::{Format, show};
+use super::format::Format;
+use super::plan::show;
 use super::view::Extent;
 use super::{Context, Failure, check_names, complain, others, print};
 use crate::history::journal;
@@ -20,8 +21,8 @@ pub(super) struct Args {
     /// The most rounds that are listed.
     #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 20)]
     limit: usize,
-    /// The output format; as JSON these are whole reports.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    /// The output format; as JSON or YAML these are whole reports.
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -38,7 +39,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     for (path, report) in history {
         match args.format {
             Format::Text => print(&format!("{}  {}\n", line(&report), path.display())),
-            Format::Json => show(context, &report, args.format, Extent::default()),
+            Format::Json | Format::Yaml => show(context, &report, args.format, Extent::default()),
         }
     }
     Ok(0)

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::json;
 
-use super::plan::Format;
+use super::format::Format;
 use super::session::runtime;
 use super::table::table;
-use super::{Context, Failure, print, print_json};
+use super::{Context, Failure, print};
 use crate::hosts::{self, Seen};
 
 /// The version of the JSON form.
@@ -23,7 +23,7 @@ const SCHEMA: &str = "gatewright.dev/hosts/v1alpha1";
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -54,9 +54,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             None => nobody.push(sync),
         }
     }
-    match args.format {
-        Format::Json => print_json(&json!({"schema": SCHEMA, "hosts": lines, "unowned": nobody})),
-        Format::Text => print(&text(&lines, &nobody, context.clock.now())),
+    match args.format.data() {
+        Some(data) => data.print(&json!({"schema": SCHEMA, "hosts": lines, "unowned": nobody})),
+        None => print(&text(&lines, &nobody, context.clock.now())),
     }
     Ok(0)
 }

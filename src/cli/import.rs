@@ -11,7 +11,8 @@ use std::sync::Arc;
 use gatewright_engine::text::{count, listed};
 
 use super::access::{self, Access};
-use super::plan::{Format, show};
+use super::format::Format;
+use super::plan::show;
 use super::session::{Selection, Session, runtime};
 use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_UNREACHABLE, Failure, print, render, worst};

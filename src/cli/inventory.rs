@@ -7,10 +7,10 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::text::count;
 use serde_json::{Value, json};
 
-use super::plan::Format;
+use super::format::Format;
 use super::session::Session;
 use super::table::table;
-use super::{Context, EXIT_FAILED, Failure, check_names, print, print_json, worst};
+use super::{Context, EXIT_FAILED, Failure, check_names, print, worst};
 use crate::cluster::ClusterError;
 use crate::inventory::maintenance::repair::{self, Change, Repair};
 use crate::inventory::store;
@@ -50,7 +50,7 @@ pub(super) struct Show {
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -109,9 +109,9 @@ fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
             Err(failure) => codes.push(failure.tell()),
         }
     }
-    match args.format {
-        Format::Json => print_json(&json!({"schema": "gatewright.dev/inventory/v1alpha1", "inventories": all})),
-        Format::Text => all.iter().for_each(|inventory| print(&text(inventory))),
+    match args.format.data() {
+        Some(data) => data.print(&json!({"schema": "gatewright.dev/inventory/v1alpha1", "inventories": all})),
+        None => all.iter().for_each(|inventory| print(&text(inventory))),
     }
     Ok(worst(codes))
 }

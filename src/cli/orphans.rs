@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::choice::Choice;
 use super::elsewhere::Elsewhere;
+use super::format::Format;
 use super::inventory::failed;
-use super::plan::Format;
 use super::session::is_chosen;
 use super::table::table;
 use super::view::Extent;
-use super::{Context, Failure, print, print_json, worst};
+use super::{Context, Failure, print, worst};
 use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
 use crate::report::brief::{Line, brief};
 
@@ -34,7 +34,7 @@ pub(super) struct Args {
     #[arg(long)]
     summary: bool,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -58,9 +58,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             Err(error) => codes.push(failed(name, &error).tell()),
         }
     }
-    match args.format {
-        Format::Json => print_json(&json!({"schema": "gatewright.dev/orphans/v1alpha1", "clusters": all})),
-        Format::Text => print(&told(&all, args.summary)),
+    match args.format.data() {
+        Some(data) => data.print(&json!({"schema": "gatewright.dev/orphans/v1alpha1", "clusters": all})),
+        None => print(&told(&all, args.summary)),
     }
     Ok(worst(codes))
 }

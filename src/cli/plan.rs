@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use gatewright_engine::error::Chain;
 use gatewright_engine::text::digest;
 
+use super::format::Format;
+use super::named::Named;
 use super::session::Session;
 use super::subject::Subject;
 use super::view::{Extent, View};
-use super::{Context, EXIT_FAILED, Failure, complain, print_json, stream, worst};
+use super::{Context, EXIT_FAILED, Failure, complain, stream, worst};
 use crate::config::settings;
 use crate::history::approvals;
 use crate::history::saved_plan::{PlanFile, PlannedSync};
@@ -51,17 +53,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: View,
-}
-
-/// The format in which a report is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
-    /// For people.
-    Text,
-    /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
-    Json,
 }
 
 /// Runs the command.
@@ -112,7 +105,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     args.format.print_page(&reports);
     if let Some(path) = &args.out {
-        let (made, only) = (context.clock.now(), args.subject.only().to_vec());
+        let (made, only) = (context.clock.now(), args.subject.only().iter().map(Named::to_string).collect());
         let version = env!("CARGO_PKG_VERSION").to_owned();
         keep(&session, &PlanFile { version, installation, made, adopt: args.adopt, only, syncs }, path)?;
     }
@@ -166,11 +159,9 @@ fn withdraw(session: &Session<'_>, stand_in: &str, report: &mut Report) {
 
 /// Prints a report.
 pub(super) fn show(context: &Context, report: &Report, format: Format, extent: Extent) {
-    match format {
-        Format::Text => {
-            let look = extent.look(context);
-            stream(|out| text::write_to(report, look, out));
-        }
-        Format::Json => print_json(&Printed::of(report)),
+    if let Some(data) = format.data() {
+        return data.print(&Printed::of(report));
     }
+    let look = extent.look(context);
+    stream(|out| text::write_to(report, look, out));
 }

@@ -11,8 +11,10 @@ use gatewright_engine::unit::released::Released;
 use jiff::Timestamp;
 
 use super::choice::{Choice, Part};
-use super::plan::{Format, show};
-use super::session::{Prepared, Selection, Session, parse_unit};
+use super::format::Format;
+use super::named::Named;
+use super::plan::show;
+use super::session::{Prepared, Selection, Session};
 use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, worst};
 use crate::config::{did_you_mean, settings};
@@ -39,8 +41,8 @@ use crate::report::{ClusterReport, Mode, Report};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The Gateways; nothing is done if the source still wants one of them.
-    #[arg(value_name = "Gateway/NAMESPACE/NAME", value_parser = parse_unit, required = true)]
-    units: Vec<String>,
+    #[arg(value_name = "Gateway/NAMESPACE/NAME", required = true)]
+    units: Vec<Named>,
     /// Only of this sync.
     #[arg(long, value_name = "SYNC")]
     sync: Option<String>,
@@ -53,13 +55,13 @@ pub(super) struct Args {
     #[arg(long, short)]
     yes: bool,
     /// The output format of the report.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
 /// One sync that has a Gateway, with what the source says of it for each cluster.
 struct Order<'a> {
-    unit: &'a str,
+    unit: &'a Named,
     prepared: &'a Prepared,
     released: BTreeMap<String, Released>,
 }
@@ -87,12 +89,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 /// Finds the syncs whose source leaves the Gateway to its deployer; each other that has it still wants it.
-fn orders<'a>(session: &Session<'_>, unit: &'a str, rounds: &'a [Prepared]) -> Result<Vec<Order<'a>>, Failure> {
+fn orders<'a>(session: &Session<'_>, unit: &'a Named, rounds: &'a [Prepared]) -> Result<Vec<Order<'a>>, Failure> {
     let (mut orders, mut others) = (Vec::new(), Vec::new());
     for prepared in rounds {
         let mut released = BTreeMap::new();
         for (name, rendering) in renderings(session, prepared)? {
-            let of_unit = |id: &ObjectId| id.path() == unit;
+            let of_unit = |id: &ObjectId| unit.is(id, session.kinds());
             if let Some(found) = rendering.units.iter().find(|found| of_unit(&found.id)) {
                 return Err(wanted(unit, &found.place));
             }
@@ -116,7 +118,7 @@ fn orders<'a>(session: &Session<'_>, unit: &'a str, rounds: &'a [Prepared]) -> R
         )));
     }
     if orders.is_empty() {
-        let hint = did_you_mean(unit, others.iter().map(String::as_str));
+        let hint = did_you_mean(&unit.to_string(), others.iter().map(String::as_str));
         let message = format!("{unit} is in no source of these syncs, and only what the source says can go back");
         return Err(Failure::usage(message).hint(hint));
     }
@@ -127,7 +129,7 @@ fn has_servers(prepared: &Prepared) -> bool {
     prepared.order.clusters.values().any(|cluster| cluster.carries_marks())
 }
 
-fn wanted(unit: &str, place: &Place) -> Failure {
+fn wanted(unit: &Named, place: &Place) -> Failure {
     let message = format!("{unit} is still wanted: {place}");
     let annotate = format!("annotate it there with {MANAGED_ANNOTATION}: \"false\"");
     let hint =
@@ -185,7 +187,7 @@ fn release(
 struct Work<'a> {
     context: &'a Context,
     session: &'a Session<'a>,
-    unit: &'a str,
+    unit: &'a Named,
     prepared: &'a Prepared,
     packs: &'a Packs,
     started: Timestamp,

@@ -4,6 +4,7 @@ mod explain;
 
 use gatewright_engine::text::{count, listed};
 
+use super::watch::Watch;
 use super::{Context, Failure, approve, check_names, others, print, rollback};
 use crate::basics::sanitize;
 use crate::config::Config;
@@ -29,6 +30,8 @@ pub(super) enum Args {
         /// The sync; all of them if absent.
         #[arg(value_name = "SYNC")]
         sync: Option<String>,
+        #[command(flatten)]
+        watch: Watch,
     },
     /// Say why each cluster waits, and what to do, as its last round has found it.
     Explain {
@@ -61,7 +64,10 @@ pub(super) enum Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
     match args {
-        Args::Status { sync } => status(&config, &others::looking(context, &config)?, sync.as_deref())?,
+        Args::Status { sync, watch } => {
+            check_names("sync", sync.as_deref(), &config.settings.syncs)?;
+            return watch.print(context, &config, |state| status(&config, state, sync.as_deref()));
+        }
         Args::Explain { sync } => {
             check_names("sync", sync.as_deref(), &config.settings.syncs)?;
             let state = others::looking(context, &config)?;
@@ -118,13 +124,13 @@ fn unusable(sync: &str, error: StateError) -> Failure {
     Failure::from(error).hint(format!("rollouts/{sync}.json in the state directory: {hint}"))
 }
 
-fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<(), Failure> {
-    check_names("sync", sync, &config.settings.syncs)?;
+fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<String, Failure> {
+    let mut out = String::new();
     for name in config.settings.syncs.keys().filter(|name| sync.is_none_or(|sync| sync == name.as_str())) {
         let ledger = record::read(state, name).map_err(|error| unusable(name, error))?;
-        print(&lines(name, &ledger).iter().map(|line| sanitize::line(line) + "\n").collect::<String>());
+        out.extend(lines(name, &ledger).iter().map(|line| sanitize::line(line) + "\n"));
     }
-    Ok(())
+    Ok(out)
 }
 
 /// Says how far the rollouts of a sync are: units of which the same is true once.

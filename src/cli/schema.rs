@@ -28,7 +28,7 @@ const ALL_FILE: &str = "all.json";
 /// Kinds are those of the built-in definitions, of `crdFolders` of the config file, and of packs. docs/editors.md says how
 /// editors find them.
 ///
-/// For example: `gatewright schema config`, `gatewright schema Gateway`, `gatewright schema --all --output schemas`.
+/// For example: `gatewright schema config`, `gatewright schema Gateway`, `gatewright schema --all --output-dir schemas`.
 ///
 /// Exit codes: 0 printed, 1 a file cannot be written, 64 usage, or there is no such kind.
 #[derive(Debug, clap::Args)]
@@ -38,11 +38,11 @@ pub(super) struct Args {
     name: Option<String>,
     /// Write all of them: `GROUP/KIND_VERSION.json` for each, all.json that picks one by apiVersion and kind, and
     /// gatewright.json of the config file.
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output_dir")]
     all: bool,
     /// The folder that they are written to.
-    #[arg(long, short, value_name = "DIR", requires = "all")]
-    output: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", requires = "all")]
+    output_dir: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -53,7 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     let packs = packs(context, config(context, false)?.as_ref())?;
     let kinds = editor::kinds(&packs);
-    match (&args.name, &args.output) {
+    match (&args.name, &args.output_dir) {
         (Some(name), _) => emit(&text(&of_kind(find(name, &kinds)?, &packs)?)),
         (None, Some(folder)) => write_all(folder, &kinds, &packs)?,
         (None, None) => list(&kinds),

@@ -78,15 +78,6 @@ pub(super) fn is_chosen(chosen: &[String], cluster: &str) -> bool {
     chosen.is_empty() || chosen.iter().any(|name| name == cluster)
 }
 
-/// Checks that a text has the form of [`ObjectId::path`].
-pub(super) fn parse_unit(text: &str) -> Result<String, String> {
-    let parts: Vec<&str> = text.split('/').collect();
-    let is_unit = (2..=3).contains(&parts.len())
-        && parts.iter().all(|part| !part.is_empty())
-        && text.starts_with(|first: char| first.is_ascii_uppercase());
-    if is_unit { Ok(text.to_owned()) } else { Err("a unit is written as Gateway/NAMESPACE/NAME".to_owned()) }
-}
-
 /// A command at work.
 pub(super) struct Session<'a> {
     /// The configuration.

@@ -11,9 +11,9 @@ use gatewright_engine::tree::Entry;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-use super::plan::Format;
+use super::format::Format;
 use super::session;
-use super::{Context, EXIT_FAILED, Failure, complain, print, print_json};
+use super::{Context, EXIT_FAILED, Failure, complain, print};
 use crate::basics::duration::Period;
 use crate::cluster::simulated::World;
 use crate::cluster::simulated::link::Latency;
@@ -85,7 +85,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", default_value = "2h")]
     limit: Period,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -122,9 +122,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).thread_stack_size(STACK).build();
     let runtime = runtime.map_err(|error| Failure::of(&error))?;
     let outcome = until_signal(runtime, async { Ok(Box::pin(simulation::run(config, settings)).await?) })?;
-    match args.format {
-        Format::Json => print_json(&outcome),
-        Format::Text => print(&text::write(&outcome)),
+    match args.format.data() {
+        Some(data) => data.print(&outcome),
+        None => print(&text::write(&outcome)),
     }
     drop(folder);
     Ok(if outcome.has_converged() { 0 } else { EXIT_FAILED })

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::choice::Choice;
-use super::plan::Format;
+use super::format::Format;
 use super::session::is_chosen;
 use super::view::Extent;
-use super::{Context, Failure, check_names, others, print, print_json};
+use super::watch::Watch;
+use super::{Context, Failure, check_names};
+use crate::basics::sanitize;
 use crate::config::Config;
 use crate::reconcile::{gone, renamed};
 use crate::report::status;
@@ -33,9 +35,14 @@ pub(super) struct Args {
     #[command(flatten)]
     extent: Extent,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    watch: Watch,
 }
+
+/// The version of the JSON form.
+const SCHEMA: &str = "gatewright.dev/status/v1alpha1";
 
 /// The last reports, by sync and cluster.
 type Reports = BTreeMap<String, status::Reports>;
@@ -45,34 +52,37 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.extent.check(args.format == Format::Text)?;
     let config = context.load()?;
     check_names("sync", &args.sync, &config.settings.syncs)?;
-    let state = others::looking(context, &config)?;
-    let troubles = TROUBLES.read(&state, &[]).unwrap_or_default();
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
-    let reports = last_reports(&config, &state, (args.sync.as_deref(), &chosen));
+    args.watch.print(context, &config, |state| shown(context, args, (&config, state), &chosen))
+}
+
+/// Returns what there is to be seen now.
+fn shown(
+    context: &Context,
+    args: &Args,
+    (config, state): (&Config, &State),
+    chosen: &[String],
+) -> Result<String, Failure> {
+    let troubles = TROUBLES.read(state, &[]).unwrap_or_default();
+    let reports = last_reports(config, state, (args.sync.as_deref(), chosen));
     let installation = state.installation()?;
-    let now = timekeeping::believed(&state, context.clock.as_ref());
-    let suspended = |sync: &String| suspension::of(&state, sync, now).map(|it| it.map(|it| (sync.clone(), it)));
-    let gone = if args.clusters.is_of_all() { gone::find(&config, &state) } else { BTreeMap::new() };
+    let now = timekeeping::believed(state, context.clock.as_ref());
+    let suspended = |sync: &String| suspension::of(state, sync, now).map(|it| it.map(|it| (sync.clone(), it)));
+    let gone = if args.clusters.is_of_all() { gone::find(config, state) } else { BTreeMap::new() };
     let gone: BTreeMap<_, _> =
         gone.into_iter().filter(|(_, syncs)| args.sync.as_ref().is_none_or(|sync| syncs.contains(sync))).collect();
     let suspended = reports.keys().filter_map(|sync| suspended(sync).transpose()).collect::<Result<_, _>>()?;
-    match args.format {
-        Format::Json => {
-            let schema = "gatewright.dev/status/v1alpha1";
-            print_json(&json!({
-                "schema": schema, "installation": installation, "sources": troubles, "syncs": reports,
-                "suspended": suspended, "gone": gone,
-            }));
-        }
-        Format::Text => {
-            let is_new = reports.values().flat_map(BTreeMap::values).all(Option::is_none);
-            let mut out = if is_new { introduced(installation.as_deref(), &config) } else { String::new() };
-            out += &write_all(&troubles, &reports, &suspended, args.extent);
-            out.extend(gone.keys().map(|name| format!("cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(name))));
-            print(&out);
-        }
+    if let Some(data) = args.format.data() {
+        return Ok(data.text(&json!({
+            "schema": SCHEMA, "installation": installation, "sources": troubles, "syncs": reports,
+            "suspended": suspended, "gone": gone,
+        })));
     }
-    Ok(0)
+    let is_new = reports.values().flat_map(BTreeMap::values).all(Option::is_none);
+    let mut out = if is_new { introduced(installation.as_deref(), config) } else { String::new() };
+    out += &write_all(&troubles, &reports, &suspended, args.extent);
+    out.extend(gone.keys().map(|name| format!("cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(name))));
+    Ok(sanitize::lines(&out).into_owned())
 }
 
 /// Says who this installation is, where nothing else is known of it yet.

@@ -7,6 +7,7 @@ use gatewright_engine::text::listed;
 
 use super::access::{Access, neighbor};
 use super::choice::Part;
+use super::named::Named;
 use super::session::{Selection, Session};
 use super::{Context, Failure, complain};
 use crate::config::{self, Config, did_you_mean};
@@ -37,7 +38,7 @@ enum Meaning {
 
 impl Subject {
     /// Returns the units that the command is limited to.
-    pub(super) fn only(&self) -> &[String] {
+    pub(super) fn only(&self) -> &[Named] {
         &self.part.only
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::plan::{Format, show};
+use super::format::Format;
+use super::plan::show;
 use super::session::{Prepared, Ready, Selection, Session, question};
 use super::suspend::hold;
 use super::view::Extent;
@@ -61,7 +62,7 @@ pub(super) struct How {
     #[arg(long)]
     no_wait: bool,
     /// The output format of the report.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     pub(super) format: Format,
     /// One line for clusters that are alike, and one that counts them.
     #[arg(long)]

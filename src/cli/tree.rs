@@ -11,10 +11,11 @@ use gatewright_engine::unit::Unit;
 use serde_json::{Value, json};
 
 use super::choice::{Choice, Part};
+use super::format::Format;
 use super::inventory::failed;
-use super::plan::Format;
-use super::session::{Prepared, Selection, Session, parse_unit};
-use super::{Context, Failure, print, print_json, worst};
+use super::named::Named;
+use super::session::{Prepared, Selection, Session};
+use super::{Context, Failure, print, worst};
 use crate::cluster::Cluster;
 use crate::desired::capabilities;
 use crate::desired::rendering::Want;
@@ -34,10 +35,10 @@ pub(super) struct Args {
     #[command(flatten)]
     clusters: Choice,
     /// Only this spec, such as InferencePool/models/llama; may be given several times.
-    #[arg(long, value_name = "UNIT", value_parser = parse_unit)]
-    only: Vec<String>,
+    #[arg(long, value_name = "UNIT")]
+    only: Vec<Named>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -70,12 +71,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             }
         }
     }
-    match args.format {
-        Format::Json => {
+    match args.format.data() {
+        Some(data) => {
             let specs: Vec<Value> = found.iter().map(|found| found.json(session.kinds())).collect();
-            print_json(&json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": specs}));
+            data.print(&json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": specs}));
         }
-        Format::Text => print(&text(&found, session.kinds())),
+        None => print(&text(&found, session.kinds())),
     }
     Ok(worst(codes))
 }

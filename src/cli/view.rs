@@ -1,6 +1,7 @@
 //! The printed forms of reports: the same views for plans and for reports that are kept.
 
-use super::plan::{Format, show};
+use super::format::Format;
+use super::plan::show;
 use super::{Context, Failure, emit, stream};
 use crate::report::text::Look;
 use crate::report::{Report, html, junit, markdown};
@@ -12,6 +13,8 @@ pub(super) enum View {
     Text,
     /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
     Json,
+    /// The same as YAML documents.
+    Yaml,
     /// For a comment on a pull request, at most 60,000 bytes.
     Markdown,
     /// One page for a browser, with everything in it.
@@ -36,7 +39,7 @@ impl Extent {
     pub(super) fn check(self, is_text: bool) -> Result<(), Failure> {
         if self.summary && !is_text {
             let failure = Failure::usage("--summary is a form of text".to_owned());
-            return Err(failure.hint("leave out --format, or --summary"));
+            return Err(failure.hint("leave out --output, or --summary"));
         }
         Ok(())
     }
@@ -53,6 +56,7 @@ impl View {
         match self {
             Self::Text => show(context, report, Format::Text, extent),
             Self::Json => show(context, report, Format::Json, extent),
+            Self::Yaml => show(context, report, Format::Yaml, extent),
             Self::Markdown | Self::Html | Self::Junit => return false,
         }
         true
@@ -61,7 +65,7 @@ impl View {
     /// Prints what is one page for all reports, if it is one.
     pub(super) fn print_page(self, reports: &[Report]) {
         match self {
-            Self::Text | Self::Json => {}
+            Self::Text | Self::Json | Self::Yaml => {}
             Self::Markdown => emit(&markdown::write(reports, markdown::ROOM)),
             Self::Html => stream(|out| html::write(reports, out)),
             Self::Junit => stream(|out| junit::write(reports, out)),

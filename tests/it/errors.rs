@@ -380,7 +380,7 @@ fn a_source_that_cannot_be_read_holds_its_syncs_and_no_others() {
 fn a_name_that_is_nowhere_is_wrong_usage() {
     let desk = desk("gateways", &[("eu", folder()), ("us", "{directory: {path: other}}".to_owned())]);
     desk.write("specs/a.yaml", &gateway("shop", "storefront", 8080));
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["sync", "gatways"], "there is no sync \"gatways\"\n  did you mean \"gateways\"?\n"),
         (&["sync", "other"], "there is no sync \"other\"\n  there are: gateways\n"),
         (
@@ -394,7 +394,8 @@ fn a_name_that_is_nowhere_is_wrong_usage() {
             &["sync", "--only", "Gateway/shop/storefrnt"],
             "Gateway/shop/storefrnt is in no source of these syncs\n  did you mean \"Gateway/shop/storefront\"?\n",
         ),
-        (&["sync", "--only", "shop/storefront"], "a unit is written as Gateway/NAMESPACE/NAME"),
+        (&["sync", "--only", "storefront"], "an object is written as KIND/NAMESPACE/NAME, such as Gateway/infra/edge"),
+        (&["sync", "--only", "shop/storefront"], "shop/storefront is in no source of these syncs\n  there are: "),
         (&["snyc"], "unrecognized subcommand 'snyc'"),
     ];
     for (arguments, message) in cases {

@@ -265,7 +265,7 @@ fn a_mistyped_object_has_a_suggestion_and_a_list() {
     let run = desk.run(&["explain", "Deployment/storefront", "-f", "specs"]).exits(64);
     run.complains("\"Deployment/default/storefront\" is not rendered from these specs\n  did you mean \"Deployment/shop/storefront\"?\n");
     let run = desk.run(&["explain", "storefront", "-f", "specs"]).exits(64);
-    run.complains("an object is written as KIND/NAMESPACE/NAME, such as Deployment/infra/edge");
+    run.complains("an object is written as KIND/NAMESPACE/NAME, such as Gateway/infra/edge");
 }
 
 #[test]

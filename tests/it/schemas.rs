@@ -65,10 +65,10 @@ fn schemas_are_listed_printed_and_written() {
     assert_eq!(printed("gateway")["title"], "gateway.networking.k8s.io/v1 Gateway", "the newest version");
     assert_eq!(printed("gateway.networking.k8s.io/v1beta1/Gateway")["properties"]["kind"]["enum"], json!(["Gateway"]));
     desk.run(&["schema", "Gatewya"]).exits(64).complains("did you mean \"Gateway\"?");
-    desk.run(&["schema", "--all"]).exits(64).complains("--output");
+    desk.run(&["schema", "--all"]).exits(64).complains("--output-dir");
 
     let folder = desk.path("schemas");
-    desk.run(&["schema", "--all", "-o", "schemas"]).exits(0).says("schemas written to schemas");
+    desk.run(&["schema", "--all", "--output-dir", "schemas"]).exits(0).says("schemas written to schemas");
     let read = |path: &str| -> Value { serde_json::from_str(&desk.read(path)).expect("it is JSON") };
     for line in listed.out.lines().filter(|line| *line != "config") {
         let [group, version, kind] = line.split('/').collect::<Vec<_>>()[..] else {

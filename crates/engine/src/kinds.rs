@@ -153,10 +153,11 @@ impl Table {
         self.all().filter_map(gvk).collect()
     }
 
-    /// Returns the group and kind that people shorten so, as kubectl does.
-    pub fn shortened(&self, short: &str) -> Option<(&str, &str)> {
-        let is_it = |row: &Row| row.short.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(short));
-        self.all().find(|(.., row)| is_it(row)).map(|(group, kind, _)| (group, kind))
+    /// Tells whether somebody means the kind of an object, as kubectl takes it: by the kind, its plural or its short name,
+    /// in whatever case.
+    pub fn is_named(&self, written: &str, id: &ObjectId) -> bool {
+        let (written, kind) = (written.to_ascii_lowercase(), id.kind.to_ascii_lowercase());
+        written == kind || written == name::plural(&kind) || self.of(id).short.as_ref() == Some(&written)
     }
 }
 

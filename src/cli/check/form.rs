@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::text::Page;
 use super::{github, sarif};
-use crate::cli::{complain_in_color, emit, print, print_json, stream};
+use crate::cli::format::Data;
+use crate::cli::{complain_in_color, emit, print, stream};
 use crate::report::{ProblemReport, junit};
 
 /// The version of the JSON form.
@@ -20,6 +21,8 @@ pub(in crate::cli) enum Form {
     Short,
     /// For programs: one JSON document. docs/schema has its schema.
     Json,
+    /// The same as a YAML document.
+    Yaml,
     /// For code scanning: SARIF 2.1.0.
     Sarif,
     /// For whatever shows the results of tests: an error is a failure.
@@ -40,8 +43,9 @@ impl Form {
                 complain_in_color(&page.short(findings));
                 print(summary);
             }
-            Self::Json => print_json(&document(findings)),
-            Self::Sarif => print_json(&sarif::log(findings)),
+            Self::Json => Data::Json.print(&document(findings)),
+            Self::Yaml => Data::Yaml.print(&document(findings)),
+            Self::Sarif => Data::Json.print(&sarif::log(findings)),
             Self::Junit => stream(|out| junit::write_findings(findings, out)),
             Self::Github => emit(&github::commands(findings)),
         }

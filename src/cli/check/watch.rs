@@ -7,11 +7,9 @@ use std::sync::mpsc;
 use gatewright_engine::problem::counted;
 
 use super::{Args, once};
+use crate::cli::watch::CLEAR;
 use crate::cli::{Context, Failure, emit, print};
 use crate::source::watch::watch;
-
-/// Clears a terminal, and goes to its upper left corner.
-const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
 /// Checks now and after each change, until somebody ends it.
 ///

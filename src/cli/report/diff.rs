@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::chosen::{find, state};
+use crate::cli::format::Format;
 use crate::cli::others;
-use crate::cli::plan::Format;
-use crate::cli::{Context, EXIT_PENDING, Failure, print, print_json};
+use crate::cli::{Context, EXIT_PENDING, Failure, print};
 use crate::report::Report;
 use crate::report::diff::diff;
 use crate::report::trend::time;
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Args {
     #[arg(long)]
     detailed_exitcode: bool,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -46,13 +46,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         None => ("the last known state".to_owned(), of_same_places(&old.1, state(&config, None, clock)?)),
     };
     let found = diff(&old.1, &new.1);
-    match args.format {
-        Format::Text => {
+    match args.format.data() {
+        None => {
             print(&format!("{} compared with {}\n\n{}", title(&new), title(&old), found.text()));
         }
-        Format::Json => {
+        Some(data) => {
             let schema = "gatewright.dev/report-comparison/v1alpha1";
-            print_json(&json!({"schema": schema, "old": side(&old), "new": side(&new), "syncs": found.syncs}));
+            data.print(&json!({"schema": schema, "old": side(&old), "new": side(&new), "syncs": found.syncs}));
         }
     }
     Ok(if args.detailed_exitcode && found.has_new() { EXIT_PENDING } else { 0 })

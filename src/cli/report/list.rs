@@ -4,10 +4,10 @@ use gatewright_engine::problem::counted;
 use serde_json::{Value, json};
 
 use super::chosen::name;
+use crate::cli::format::Format;
 use crate::cli::others;
-use crate::cli::plan::Format;
 use crate::cli::table::table;
-use crate::cli::{Context, Failure, check_names, complain, print, print_json};
+use crate::cli::{Context, Failure, check_names, complain, print};
 use crate::history::journal;
 use crate::report::status::json_word;
 use crate::report::trend::{Gone, Summary};
@@ -22,7 +22,7 @@ pub(in crate::cli) struct Args {
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
@@ -33,9 +33,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let mut rows = Vec::new();
     let mut all = Vec::new();
     for (path, report) in journal::history(&config.reports_dir, args.sync.as_deref()) {
-        match args.format {
-            Format::Text => rows.push(row(&name(&path), &report)),
-            Format::Json => all.push(entry(&name(&path), &report)),
+        match args.format.data() {
+            None => rows.push(row(&name(&path), &report)),
+            Some(_) => all.push(entry(&name(&path), &report)),
         }
     }
     if rows.is_empty() && all.is_empty() {
@@ -43,10 +43,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         check_names("sync", &args.sync, &config.settings.syncs)?;
         complain("gatewright: no reports are kept yet\n");
     }
-    match args.format {
-        Format::Json => print_json(&json!({"schema": "gatewright.dev/report-list/v1alpha1", "reports": all})),
-        Format::Text if rows.is_empty() => {}
-        Format::Text => {
+    match args.format.data() {
+        Some(data) => data.print(&json!({"schema": "gatewright.dev/report-list/v1alpha1", "reports": all})),
+        None if rows.is_empty() => {}
+        None => {
             let header = ["NAME", "SYNC", "CLUSTERS", "MODE", "REVISION", "FINISHED", "SAYS"];
             print(&table(header, &rows));
         }

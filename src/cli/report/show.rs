@@ -21,7 +21,7 @@ pub(in crate::cli) struct Args {
     #[command(flatten)]
     extent: Extent,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: View,
 }
 

@@ -14,6 +14,7 @@ use gatewright_engine::unit::Rendering;
 
 use super::{Prepared, Ready, Selection, Session, is_chosen, stopped};
 use crate::cli::choice::{Choice, Part};
+use crate::cli::named::Named;
 use crate::cli::{EXIT_FAILED, Failure, check_names};
 use crate::config::did_you_mean;
 use crate::config::settings::{ClusterSettings, SyncSettings};
@@ -160,15 +161,17 @@ impl Session<'_> {
             of_round.push(self.units(prepared)?);
         }
         let units: BTreeSet<&ObjectId> = of_round.iter().flatten().collect();
-        let there: BTreeSet<String> = units.iter().map(|unit| unit.path()).collect();
-        if let Some(name) = selection.part.only.iter().find(|name| !there.contains(*name))
+        let kinds = self.kinds();
+        let is_there = |name: &Named| units.iter().any(|unit| name.is(unit, kinds));
+        if let Some(name) = selection.part.only.iter().find(|name| !is_there(name))
             && ready.codes.is_empty()
         {
-            let hint = did_you_mean(name, there.iter().map(String::as_str));
+            let there: Vec<String> = units.iter().map(|unit| unit.path()).collect();
+            let hint = did_you_mean(&name.to_string(), there.iter().map(String::as_str));
             return Err(Failure::usage(format!("{name} is in no source of these syncs")).hint(hint));
         }
-        let wanted: BTreeSet<ObjectId> =
-            units.into_iter().filter(|unit| selection.part.only.contains(&unit.path())).cloned().collect();
+        let is_wanted = |unit: &&&ObjectId| selection.part.only.iter().any(|name| name.is(unit, kinds));
+        let wanted: BTreeSet<ObjectId> = units.iter().filter(is_wanted).map(|unit| (*unit).clone()).collect();
         let mut has_any = of_round.iter().map(|units| !units.is_disjoint(&wanted));
         ready.rounds.retain(|_| has_any.next().unwrap_or_default());
         for prepared in &mut ready.rounds {

@@ -84,6 +84,16 @@ impl fmt::Display for KindName {
     }
 }
 
+/// Returns the plural of a kind in small letters: that of almost every resource, as Kubernetes guesses it.
+pub(super) fn plural(kind: &str) -> String {
+    let is_hissed = ["s", "x", "ch", "sh"].iter().any(|end| kind.ends_with(end));
+    match kind.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if is_hissed => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +136,19 @@ mod tests {
         }
         let of = |group| KindName::of(&ObjectId::new(group, "Service", "a", "b")).to_string();
         assert_eq!((of(""), of("x.io")), ("Service".to_owned(), "Service.x.io".to_owned()));
+    }
+
+    #[test]
+    fn kinds_have_plurals() {
+        for (kind, expected) in [
+            ("gateway", "gateways"),
+            ("gatewayclass", "gatewayclasses"),
+            ("service", "services"),
+            ("ingress", "ingresses"),
+            ("networkpolicy", "networkpolicies"),
+        ] {
+            assert_eq!(plural(kind), expected);
+        }
     }
 
     #[test]

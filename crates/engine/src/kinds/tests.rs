@@ -222,21 +222,33 @@ fn kinds_of_the_gateway_api_exist_and_are_no_slips() {
 }
 
 #[test]
-fn kinds_may_be_shortened_as_kubectl_does() {
-    let long = |short| Table::builtin().shortened(short).map(|(group, kind)| (group.to_owned(), kind.to_owned()));
-    for (short, kind, group) in [
-        ("cm", "ConfigMap", ""),
-        ("deploy", "Deployment", "apps"),
-        ("gtw", "Gateway", GATEWAY_API),
-        ("HPA", "HorizontalPodAutoscaler", "autoscaling"),
-        ("pdb", "PodDisruptionBudget", "policy"),
-        ("sa", "ServiceAccount", ""),
-        ("svc", "Service", ""),
-    ] {
-        assert_eq!(long(short), Some((group.to_owned(), kind.to_owned())));
+fn kinds_are_named_as_kubectl_takes_them() {
+    let table = Table::builtin();
+    let is_named = |written: &str, (group, kind)| table.is_named(written, &ObjectId::new(group, kind, "a", "a"));
+    let gateway = (GATEWAY_API, "Gateway");
+    for written in ["Gateway", "gateway", "gateways", "GTW"] {
+        assert!(is_named(written, gateway), "{written}");
     }
-    assert_eq!(long("Deployment"), None);
-    assert_eq!(all(|row| row.short.clone()).len(), 7);
+    for written in ["", "g", "gatewayses", "gc", "GatewayClass"] {
+        assert!(!is_named(written, gateway), "{written}");
+    }
+    for (short, id) in [
+        ("cm", ("", "ConfigMap")),
+        ("deploy", ("apps", "Deployment")),
+        ("gc", (GATEWAY_API, "GatewayClass")),
+        ("HPA", ("autoscaling", "HorizontalPodAutoscaler")),
+        ("ns", ("", "Namespace")),
+        ("svc", ("", "Service")),
+    ] {
+        assert!(is_named(short, id), "{short}");
+    }
+    assert!(!is_named("svc", ("serving.knative.dev", "Service")));
+    // A short name of two kinds would mean both.
+    let mut short: Vec<&str> = table.all().filter_map(|(.., row)| row.short.as_deref()).collect();
+    let count = short.len();
+    short.sort_unstable();
+    short.dedup();
+    assert_eq!(short.len(), count);
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! What a command shows, again whenever it is different.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::thread;
+use std::time::Duration;
+
+use super::{Context, Failure, others};
+use crate::basics::clock::Clock;
+use crate::config::Config;
+use crate::state::State;
+
+/// Clears a terminal, and goes to its upper left corner.
+pub(super) const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
+
+/// The time between two looks at files of this host, which cost next to nothing.
+const OF_THIS_HOST: Duration = Duration::from_secs(1);
+
+/// The time between two looks at what other hosts have left behind, which are requests.
+const OF_SEVERAL_HOSTS: Duration = Duration::from_secs(10);
+
+/// Whether a command goes on.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Watch {
+    /// Go on, and show it again whenever it changes, until it is interrupted.
+    #[arg(long, short)]
+    watch: bool,
+}
+
+impl Watch {
+    /// Prints what `show` finds in the state. Whoever watches sees each change of it; what cannot be read then is told once
+    /// and waited for. A reader that goes away ends it.
+    pub(super) fn print(
+        self,
+        context: &Context,
+        config: &Config,
+        show: impl Fn(&State) -> Result<String, Failure>,
+    ) -> Result<u8, Failure> {
+        let look = || show(&others::looking(context, config)?);
+        let between = if config.settings.hosts.is_some() { OF_SEVERAL_HOSTS } else { OF_THIS_HOST };
+        let clock = context.clock.as_ref();
+        let mut shown = look()?;
+        let is_screen = self.watch && io::stdout().is_terminal();
+        while write(&page(&shown, is_screen.then_some(clock))).is_ok() && self.watch {
+            let mut told = String::new();
+            shown = loop {
+                thread::sleep(between);
+                match look() {
+                    Ok(found) if found != shown => break found,
+                    Ok(_) => told.clear(),
+                    Err(failure) if failure.message == told => {}
+                    Err(failure) => {
+                        failure.tell();
+                        told = failure.message;
+                    }
+                }
+            };
+        }
+        Ok(0)
+    }
+}
+
+/// A page of its own on a screen, with the time at which it came to be so.
+fn page(text: &str, clock: Option<&dyn Clock>) -> String {
+    let Some(clock) = clock else { return text.to_owned() };
+    format!("{CLEAR}{text}\n{}: so since then; Ctrl-C ends this\n", clock.now().strftime("%F %T UTC"))
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

@@ -1,0 +1,34 @@
+//! `--watch`: what a command shows, again whenever it is different.
+
+use crate::check_watch::Watch;
+use crate::program::Desk;
+
+#[test]
+fn status_is_shown_again_when_a_round_has_changed_it() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let mut text = Watch::start(&desk, &["status", "--watch"]);
+    let mut json = Watch::start(&desk, &["status", "-w", "-o", "json"]);
+    text.until(&["no installation in state directory"]);
+    json.until(&["\"installation\":null"]);
+    desk.run(&["sync"]).exits(0);
+    text.until(&["Gateway infra/edge"]);
+    json.until(&["\"storefront\""]);
+    // What cannot be read for a moment is waited for.
+    let installation = desk.read("state/installation");
+    desk.write("state/installation", "\u{0}");
+    desk.replace("specs/shop/storefront.yaml", "port: 8443", "prot: 8443");
+    desk.write("state/installation", &installation);
+    desk.run(&["sync"]).exits(1);
+    text.until(&["errors in the source", "shop/storefront.yaml:"]);
+}
+
+#[test]
+fn a_rollout_is_watched_as_it_goes() {
+    let desk = Desk::example("fleet");
+    let mut watch = Watch::start(&desk, &["rollout", "status", "--watch"]);
+    watch.until(&["sync ", ": nothing is under way"]);
+    desk.run(&["rollout", "pause", "fleet", "--reason", "friday"]).exits(0);
+    watch.until(&["sync fleet", "friday"]);
+    desk.run(&["rollout", "resume", "fleet"]).exits(0);
+    watch.until(&["sync fleet: nothing is under way"]);
+}
