@@ -7,7 +7,7 @@ mod promises;
 mod prunes;
 mod release;
 mod reports;
-mod road;
+pub(crate) mod road;
 mod triggers;
 mod writes;
 
@@ -28,7 +28,7 @@ fn scaled() -> Value {
 }
 
 /// A Gateway with parameters of its own.
-fn with_parameters(site: &Site, name: &str, parameters: &Value) -> [Value; 2] {
+pub(crate) fn with_parameters(site: &Site, name: &str, parameters: &Value) -> [Value; 2] {
     let mut gateway = gateway(&site.name, name, 8080);
     gateway["spec"]["infrastructure"] = json!({"parametersRef": Reference { name, namespace: None }.to_value()});
     [document(VERSION, KIND, name, Some(&site.name), parameters), gateway]
