@@ -8,6 +8,8 @@
 //! Blocks `sh theirs` have commands of tools that tests do not have: they are read and not run.
 
 mod coming;
+mod getting_started;
+mod operating;
 
 use std::fs;
 
