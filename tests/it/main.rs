@@ -60,6 +60,7 @@ mod kgateway;
 mod kinds;
 mod kserve;
 mod library;
+mod links;
 mod lost_names;
 mod lsp;
 mod maintenance;
