@@ -19,6 +19,7 @@ mod aliases;
 mod blame;
 mod browser;
 mod budget;
+mod chart;
 mod check_fix;
 mod check_forms;
 mod check_text;

@@ -1,5 +1,5 @@
-//! The paths of the real programs that the tests run: the test cluster's, Envoy, Prometheus, axe-core, and Kubernetes' way to merge
-//! patches.
+//! The paths of the real programs that the tests run: the test cluster's, Envoy, Prometheus, axe-core, Helm, and Kubernetes'
+//! way to merge patches.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,17 @@ pub(crate) fn strategic_merge() -> &'static Path {
     FOUND.get_or_init(|| {
         let found = build(&["strategic-merge"]).remove("strategic-merge");
         found.expect("tests/cluster/build lists every program that it is asked for")
+    })
+}
+
+/// Returns the path of a real Helm, that of the benches, which is built the first time.
+///
+/// Panics if it cannot be built, for the same reason as [`Binaries::locate`].
+pub(crate) fn helm() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let listing = output_of("benches/peers/build", &["helm"]);
+        PathBuf::from(listing.trim_end().strip_prefix("helm ").expect("it prints the name and the path"))
     })
 }
 
