@@ -153,11 +153,11 @@ fn values_that_would_do_harm_are_refused() {
 
 #[test]
 fn secrets_are_listed_in_their_namespaces_only() {
-    let rules = r#"rbac.rules=[{"apiGroups":[""],"resources":["secrets","services"]}]"#;
-    let manifests = Helm::new().template(&["--set-json", rules, "--set", "rbac.namespaces={infra}"]);
-    let roles = manifests.split("\n---\n").filter(|document| document.contains("\"secrets\""));
+    let setting = r#"rbac.rules=[{"apiGroups":[""],"resources":["secrets","services"]}]"#;
+    let manifests = Helm::new().template(&["--set-json", setting, "--set", "rbac.namespaces={infra}"]);
+    let granting = manifests.split("\n---\n").filter(|document| document.contains("\"secrets\""));
     let kinds: Vec<bool> =
-        roles.map(|role| role.contains("kind: Role\n") && role.contains("namespace: infra\n")).collect();
+        granting.map(|role| role.contains("kind: Role\n") && role.contains("namespace: infra\n")).collect();
     assert_eq!(kinds, [true], "{manifests}");
 }
 
