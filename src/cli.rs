@@ -4,6 +4,7 @@ mod access;
 mod adopt;
 mod apply;
 mod approve;
+mod audit;
 mod check;
 mod choice;
 mod clusters;
@@ -64,6 +65,7 @@ use crate::config::environment::Environment;
 use crate::config::packs::{Folders, folders};
 use crate::config::{Config, ConfigError, did_you_mean};
 use crate::desired::cluster_secrets::{self, ListError};
+use crate::history::audit_log::{self, Actor, Event};
 use crate::process::telemetry::{self, TelemetryError};
 use crate::state::State;
 use crate::state::owner::become_owner;
@@ -115,6 +117,7 @@ enum Command {
     Release(release::Args),
     Apply(apply::Args),
     Approve(approve::Args),
+    Audit(audit::Args),
     Undo(undo::Args),
     Rollback(rollback::Args),
     Suspend(suspend::Args),
@@ -258,6 +261,16 @@ pub fn main(packs: Vec<Builtin>) -> u8 {
 }
 
 impl Context {
+    /// Writes into the audit log that somebody at this command line has decided something; to be called before it counts.
+    fn audit(&self, state: &State, event: Event) -> Result<(), Failure> {
+        Ok(audit_log::record(state, self.clock.now(), &self.actor(), event)?)
+    }
+
+    /// Returns who has given this command.
+    fn actor(&self) -> Actor {
+        Actor::of_command(self.environment.user.as_deref())
+    }
+
     fn dispatch(self, command: Command) -> Result<u8, Failure> {
         match command {
             Command::Run(args) => run::run(&self, &args),
@@ -269,6 +282,7 @@ impl Context {
             Command::Release(args) => release::run(&self, &args),
             Command::Apply(args) => apply::run(&self, &args),
             Command::Approve(args) => approve::run(&self, &args),
+            Command::Audit(args) => audit::run(&self, &args),
             Command::Undo(args) => undo::run(&self, &args),
             Command::Rollback(args) => rollback::run(&self, &args),
             Command::Suspend(args) => suspend::run(&self, &args),

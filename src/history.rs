@@ -5,6 +5,7 @@
 
 pub(crate) mod approvals;
 pub mod archive;
+pub(crate) mod audit_log;
 pub(crate) mod expiry;
 pub(crate) mod journal;
 pub(crate) mod saved_plan;

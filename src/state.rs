@@ -175,7 +175,8 @@ impl State {
         Ok(id.to_owned())
     }
 
-    fn wait_to_lock(&self, path: &str) -> Result<Lock, StateError> {
+    /// Takes a lock that nobody holds for long.
+    pub(crate) fn wait_to_lock(&self, path: &str) -> Result<Lock, StateError> {
         let path = self.path(path);
         for _ in 0..MOST_TRIES {
             if let Some(lock) = self.try_lock(&path)? {

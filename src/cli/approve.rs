@@ -10,6 +10,7 @@ use super::{Context, EXIT_FAILED, Failure, check_names, complain, others, print}
 use crate::basics::duration::Period;
 use crate::config::Config;
 use crate::history::approvals::{Approval, Asked, GIVEN, Group, given, groups, token_of, waiting};
+use crate::history::audit_log::Event;
 use crate::report::named;
 use crate::state::State;
 
@@ -117,6 +118,7 @@ fn decide(context: &Context, args: &Args, state: &State, waiting: &[Asked]) -> R
         return Ok(EXIT_FAILED);
     }
     for asked in &wanted {
+        context.audit(state, approved(asked, args.reason.as_ref(), until))?;
         give(asked, state, (args.reason.as_ref(), now, until))?;
     }
     let until = until.strftime("%F %H:%M UTC");
@@ -139,6 +141,12 @@ fn agrees(args: &Args, wanted: &[&Asked]) -> Result<bool, Failure> {
     let ask = format!("Approve {}? Only \"yes\" will be accepted: ", count(wanted.len(), "hold"));
     question::put(&format!("{described}{ask}"));
     Ok(question::line().trim() == "yes")
+}
+
+fn approved(asked: &Asked, reason: Option<&String>, until: Timestamp) -> Event {
+    let Asked { token, sync, cluster, hold } = asked.clone();
+    let (guard, steps) = (hold.guard.to_string(), hold.steps.len());
+    Event::Approved { sync, cluster, guard, token, steps, until, reason: reason.cloned() }
 }
 
 fn give(

@@ -12,6 +12,7 @@ use super::session::Session;
 use super::table::table;
 use super::{Context, EXIT_FAILED, Failure, check_names, print, worst};
 use crate::cluster::ClusterError;
+use crate::history::audit_log::Event;
 use crate::inventory::maintenance::repair::{self, Change, Repair};
 use crate::inventory::store;
 
@@ -206,6 +207,8 @@ fn mend(context: &Context, args: &Target) -> Result<u8, Failure> {
     if !session.confirm(args.yes, "Write this inventory?", "yes")? {
         return Ok(EXIT_FAILED);
     }
+    context
+        .audit(&session.state, Event::InventoryRepaired { sync: args.sync.clone(), cluster: args.cluster.clone() })?;
     let Repair { mut store, inventory, .. } = repair;
     let written = store.replace(cluster.as_ref(), &args.sync, &inventory, audit.as_ref());
     session.block_on(written).map_err(fail)?;

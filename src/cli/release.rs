@@ -1,6 +1,7 @@
 //! `gatewright release`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gatewright_engine::marks::MANAGED_ANNOTATION;
 use gatewright_engine::object::ObjectId;
@@ -75,9 +76,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let selection = Selection { sync: args.sync.clone(), part: Part::of(args.clusters.clone()) };
     let mut ready = session.prepare(&selection, &installation)?;
     ready.rounds.retain(|prepared| prepared.order.settings.mode == settings::Mode::Apply);
+    // Once for all of them: a sync may render thousands, of which a person names dozens.
+    let rendered = ready.rounds.iter().map(|prepared| Ok((prepared, renderings(&session, prepared)?)));
+    let rendered: Vec<Rendered<'_>> = rendered.collect::<Result<_, Failure>>()?;
     let mut all = Vec::new();
     for unit in &args.units {
-        all.extend(orders(&session, unit, &ready.rounds)?);
+        all.extend(orders(&session, unit, &rendered)?);
     }
     let mut codes = ready.codes;
     for (index, order) in all.iter().enumerate() {
@@ -88,12 +92,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     Ok(worst(codes))
 }
 
+/// A sync, and what it wants on each cluster that it applies to.
+type Rendered<'a> = (&'a Prepared, Vec<(String, Arc<Marked>)>);
+
 /// Finds the syncs whose source leaves the Gateway to its deployer; each other that has it still wants it.
-fn orders<'a>(session: &Session<'_>, unit: &'a Named, rounds: &'a [Prepared]) -> Result<Vec<Order<'a>>, Failure> {
+fn orders<'a>(session: &Session<'_>, unit: &'a Named, rendered: &[Rendered<'a>]) -> Result<Vec<Order<'a>>, Failure> {
     let (mut orders, mut others) = (Vec::new(), Vec::new());
-    for prepared in rounds {
+    for (prepared, renderings) in rendered {
         let mut released = BTreeMap::new();
-        for (name, rendering) in renderings(session, prepared)? {
+        for (name, rendering) in renderings {
             let of_unit = |id: &ObjectId| unit.is(id, session.kinds());
             if let Some(found) = rendering.units.iter().find(|found| of_unit(&found.id)) {
                 return Err(wanted(unit, &found.place));
@@ -103,7 +110,7 @@ fn orders<'a>(session: &Session<'_>, unit: &'a Named, rounds: &'a [Prepared]) ->
                 return Err(failure.hint("`gatewright check` says what is wrong; what exists stays as it is"));
             }
             let found = rendering.released.iter().find(|(id, _)| of_unit(id));
-            released.extend(found.map(|(_, found)| (name, found.clone())));
+            released.extend(found.map(|(_, found)| (name.clone(), found.clone())));
             others.extend(
                 rendering.units.iter().map(|unit| &unit.id).chain(rendering.released.keys()).map(ObjectId::path),
             );
@@ -112,7 +119,7 @@ fn orders<'a>(session: &Session<'_>, unit: &'a Named, rounds: &'a [Prepared]) ->
             orders.push(Order { unit, prepared, released });
         }
     }
-    if orders.is_empty() && !rounds.iter().any(has_servers) {
+    if orders.is_empty() && !rendered.iter().any(|(prepared, _)| has_servers(prepared)) {
         return Err(Failure::usage(format!(
             "{unit} goes to directories alone, and no deployer can have it back there"
         )));
@@ -138,7 +145,7 @@ fn wanted(unit: &Named, place: &Place) -> Failure {
 }
 
 /// Renders what a sync wants on each cluster that it applies to.
-fn renderings(session: &Session<'_>, prepared: &Prepared) -> Result<Vec<(String, std::sync::Arc<Marked>)>, Failure> {
+fn renderings(session: &Session<'_>, prepared: &Prepared) -> Result<Vec<(String, Arc<Marked>)>, Failure> {
     let mut renderings = Vec::new();
     for (name, want) in &prepared.wanted {
         let Some(cluster) = prepared.order.clusters.get(name).filter(|cluster| cluster.carries_marks()) else {
@@ -225,7 +232,7 @@ impl Work<'_> {
             let Some(released) = released.get(&name) else { continue };
             let (run, sync, revision) = (run.clone(), order.sync.clone(), self.prepared.snapshot.revision.clone());
             let about = About { run, sync, cluster: name.clone(), revision, started: self.started };
-            let recorder = std::sync::Arc::new(archive.recorder(about));
+            let recorder = Arc::new(archive.recorder(about));
             let (acceptance, stop) = (order.settings.wait.timeout.0, self.session.stop());
             let terms = Terms { recorder: &recorder, acceptance, stop };
             let report = self.on(&name, released, |release| self.session.block_on(release.carry_out(found, &terms)));

@@ -10,6 +10,7 @@ use crate::basics::sanitize;
 use crate::config::Config;
 use crate::config::rollout::Strategy;
 use crate::config::settings::Mode;
+use crate::history::audit_log::Event;
 use crate::reconcile::rollout::progress::{self, Progress};
 use crate::reconcile::rollout::record::{self, Ledger, Pause, Stage};
 use crate::state::{State, StateError};
@@ -84,6 +85,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             let by = context.environment.user.clone();
             let pause = Pause { reason: reason.clone(), by, since: context.clock.now() };
             others::instead(context, (&config, sync), |state| {
+                context.audit(state, Event::RolloutsPaused { sync: sync.clone(), reason: reason.clone() })?;
                 record::update(state, sync, |ledger| ledger.paused = Some(pause.clone()))
                     .map_err(|error| unusable(sync, error))
             })?;
@@ -92,6 +94,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Args::Resume { sync } => {
             check_names("sync", [sync], &config.settings.syncs)?;
             let was = others::instead(context, (&config, sync), |state| {
+                context.audit(state, Event::RolloutsResumed { sync: sync.clone() })?;
                 record::update(state, sync, |ledger| ledger.paused.take()).map_err(|error| unusable(sync, error))
             })?;
             let was = was.map_or_else(|| "they were not paused".to_owned(), |was| format!("they were {}", was.words()));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Context, Failure, check_names, complain, others, print};
 use crate::basics::duration::Period;
 use crate::config::Config;
+use crate::history::audit_log::Event;
 use crate::state::State;
 use crate::state::suspension::{self, SUSPENDED, Suspension};
 use crate::state::timekeeping;
@@ -56,6 +57,9 @@ pub(super) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure
         // What cannot be read is removed all the same: that is the way out.
         let now = timekeeping::believed(state, context.clock.as_ref());
         let was = suspension::of(state, &args.sync, now).unwrap_or_default();
+        if was.is_some() {
+            context.audit(state, Event::Resumed { sync: args.sync.clone() })?;
+        }
         SUSPENDED.remove(state, &[&args.sync])?;
         Ok(was)
     })?;
@@ -93,6 +97,8 @@ fn pin(
     // It ends by the time that has passed since, and not by a clock that has jumped meanwhile.
     timekeeping::record(state, context.clock.as_ref());
     let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
+    let (reason, until) = (suspension.reason.clone(), suspension.until);
+    context.audit(state, Event::Suspended { sync: sync.to_owned(), reason, until })?;
     SUSPENDED.write(state, &[sync], &suspension)?;
     Ok(suspension)
 }

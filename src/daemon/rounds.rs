@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::desired::rendering::renderings::Renderings;
 use crate::desired::rendering::{Want, Wanted};
 use crate::desired::siblings::{self, Siblings};
+use crate::history::audit_log::{self, Actor, Event};
 use crate::history::journal;
 use crate::reconcile::fleet;
 use crate::reconcile::gone;
@@ -285,6 +286,11 @@ impl Sync {
     /// Keeps a report and tells others of it; tells whether it says something new, or could not be kept.
     fn keep(&self, report: &Report, shared: &Shared) -> bool {
         let (state, metrics, gathering) = (&shared.state, &shared.metrics, &shared.gathering);
+        if let Some(event) = Event::of_round(report)
+            && let Err(error) = audit_log::record(state, shared.clock.now(), &Actor::DAEMON, event)
+        {
+            error!(error = %Chain(&error), "cannot write the audit log");
+        }
         webhooks::keep_with_others(state, &self.config, report, metrics, gathering).unwrap_or_else(|error| {
             error!(error = %Chain(&error), "cannot keep the report");
             true

@@ -2,7 +2,7 @@
 //! time.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -46,6 +46,22 @@ impl State {
             let mut bytes = Vec::new();
             file.take(stamp.length).read_to_end(&mut bytes)?;
             Ok((bytes, stamp))
+        };
+        there(read()).map_err(|error| StateError::Read(path, error))
+    }
+
+    /// Reads at most so many bytes at the end of a file below the folder, and says how long it is; `None` if there is no such
+    /// file.
+    pub(crate) fn read_end(&self, path: impl AsRef<Path>, most: u64) -> Result<Option<(Vec<u8>, u64)>, StateError> {
+        let path = self.path(path);
+        let read = || {
+            no_link(&self.folder, &path)?;
+            let mut file = File::open(&path)?;
+            let length = file.metadata()?.len();
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+            file.take(most).read_to_end(&mut bytes)?;
+            Ok((bytes, length))
         };
         there(read()).map_err(|error| StateError::Read(path, error))
     }

@@ -16,6 +16,7 @@ mod accepted;
 mod accounts;
 mod admission;
 mod aliases;
+mod audit_log;
 mod blame;
 mod browser;
 mod budget;

@@ -22,6 +22,7 @@ use crate::errors::{desk, gateway};
 use crate::ownership::site::Site;
 use crate::program::Run;
 use crate::rounds::installation::{Installation, Specs};
+use crate::support::receiver::Receiver;
 
 /// No piece of a secret of this length is shown, in whatever form.
 const PIECE: usize = 6;
@@ -188,9 +189,15 @@ fn outputs(site: &Site) -> BTreeMap<String, Run> {
         "plan --format markdown",
         "plan --format html",
         "plan --format junit",
+        "plan -o yaml",
         "plan --full --out kept.plan",
+        "diff",
         "status",
         "status --format json",
+        "status -o yaml",
+        "tree -o yaml",
+        "audit",
+        "audit -o yaml",
         "history",
         "inventory show",
         "orphans",
@@ -238,8 +245,11 @@ fn assert_silent(site: &Site, secrets: &[&Secrets]) {
 fn no_command_log_or_file_shows_a_secret_and_a_change_shows_as_one() {
     let site = Site::new("unclaimed: apply");
     let config = site.desk.read("gatewright.yaml");
-    let more = "reports: {formats: [markdown, junit, html]}\nlog: {level: trace, format: json}\n";
-    site.desk.write("gatewright.yaml", &format!("{config}{more}"));
+    let receiver = Receiver::start();
+    let webhook = |form: &str| format!("{form}: {{url: \"{}\", format: {form}}}", receiver.url(&format!("/{form}")));
+    let webhooks = ["json", "cloudevents", "slack", "teams"].map(webhook).join(", ");
+    let more = format!("reports: {{formats: [markdown, junit, html], webhooks: {{{webhooks}}}}}\n");
+    site.desk.write("gatewright.yaml", &format!("{config}{more}log: {{level: trace, format: json}}\n"));
     let (ours, theirs) = (Secrets::fixed("ours"), Secrets::fixed("theirs"));
     for (file, text) in ours.specs(&site.name) {
         site.desk.write(&format!("specs/{file}"), &text);
@@ -270,6 +280,12 @@ fn no_command_log_or_file_shows_a_secret_and_a_change_shows_as_one() {
     ours.are_not_in(&fixed.out, "a sync");
     assert_eq!(lines(&plan), lines(&fixed), "a plan and the round after it show the same");
     assert_silent(&site, &[&ours, &theirs]);
+    let told = receiver.received();
+    assert_eq!(told.len(), 8, "each receiver is told of two rounds");
+    for it in told {
+        ours.are_not_in(&it.text, &it.path);
+        theirs.are_not_in(&it.text, &it.path);
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(crate) use release::{Product, Release};
 use watched::Watched;
 
 /// The longest that anything may take on a machine that is busy with other tests.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(10);
 /// The wait before a reconcile that has failed is tried again.
 const BACK_OFF: Duration = Duration::from_millis(200);
 

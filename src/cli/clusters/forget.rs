@@ -3,6 +3,7 @@
 use crate::cli::session::Session;
 use crate::cli::{Context, Failure, print};
 use crate::config::did_you_mean;
+use crate::history::audit_log::Event;
 use crate::reconcile::gone;
 
 /// Forget a cluster that is gone from the config file.
@@ -39,6 +40,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     for sync in syncs {
         locks.extend(session.lock_rounds(sync, [name])?);
     }
+    context.audit(&session.state, Event::ClusterForgotten { cluster: name.clone() })?;
     gone::forget(&session.state, name)?;
     let syncs: Vec<&str> = syncs.iter().map(String::as_str).collect();
     print(&format!("cluster {name} is forgotten; what sync {} applied there stays as it is\n", syncs.join(", ")));

@@ -6,6 +6,7 @@ use gatewright_engine::text::count;
 use super::{Target, failed};
 use crate::cli::session::Session;
 use crate::cli::{Context, EXIT_FAILED, Failure, print};
+use crate::history::audit_log::Event;
 use crate::inventory::maintenance::claim::{ForeignInventory, carry_out, plan};
 
 /// Runs the command.
@@ -24,6 +25,8 @@ pub(super) fn run(context: &Context, args: &Target) -> Result<u8, Failure> {
     if !session.confirm(args.yes, "Claim these objects?", "yes")? {
         return Ok(EXIT_FAILED);
     }
+    let (sync, cluster_name, from) = (args.sync.clone(), args.cluster.clone(), foreign.from.clone());
+    context.audit(&session.state, Event::InventoryClaimed { sync, cluster: cluster_name, from })?;
     let audit = session.audit(&args.sync, &args.cluster);
     let done = carry_out(cluster.as_ref(), &marker, foreign, audit.as_ref());
     let number = session.block_on(done).map_err(fail)?;

@@ -4,6 +4,7 @@ use gatewright_engine::error::Chain;
 
 use super::Session;
 use crate::cli::complain;
+use crate::history::audit_log::{self, Event};
 use crate::history::journal;
 use crate::reconcile::model::Order;
 use crate::report::Report;
@@ -14,6 +15,11 @@ impl Session<'_> {
     /// Keeps a report, and leaves word for others. That it cannot be kept is no reason to fail: what it tells has
     /// happened.
     pub(in crate::cli) fn keep(&self, report: &Report) {
+        if let Some(event) = Event::of_round(report)
+            && let Err(error) = audit_log::record(&self.state, self.context.clock.now(), &self.context.actor(), event)
+        {
+            tracing::warn!(error = %Chain(&error), "cannot write the audit log");
+        }
         if let Err(error) = webhooks::keep(&self.state, &self.config, report, &self.metrics) {
             tracing::warn!(error = %Chain(&error), "cannot keep the report");
         }

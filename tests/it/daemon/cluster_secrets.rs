@@ -90,7 +90,7 @@ fn clusters_come_and_go_with_their_secrets_under_a_running_daemon() {
     // A list that cannot be read, or be used, changes nothing.
     let words = "keeping the previous list of clusters";
     fleet[0].stop();
-    daemon.until("it says so", |daemon| says(daemon, words) == 1);
+    daemon.until("it says so", |daemon| says(daemon, words) > 0);
     daemon.until("it shows", |daemon| daemon.metric(METRIC, &[]) == Some(0.0));
     desk.write("specs/a.yaml", &gateway("a", 9191));
     daemon.until("both go on", |_| fleet[1..].iter().all(|server| port_of(server, "a") == "9191"));
@@ -113,13 +113,14 @@ fn a_list_that_is_not_certain_makes_no_cluster_gone() {
 
     // Not one that is empty, and not one with a name that another cluster has.
     remove(&fleet[0], "eu");
-    daemon.until("it says so", |daemon| says(daemon, words) == 1 && daemon.metric(METRIC, &[]) == Some(0.0));
+    daemon.until("it says so", |daemon| says(daemon, words) > 0 && daemon.metric(METRIC, &[]) == Some(0.0));
     let round = rounds(&daemon, "eu");
     daemon.until("its rounds go on", |daemon| rounds(daemon, "eu") > round + 1);
     add(&fleet[0], "eu", &kubeconfig(&fleet[1], "admin"));
     daemon.until("all is well", |daemon| daemon.metric(METRIC, &[]) == Some(1.0));
+    let told = says(&daemon, words);
     add(&fleet[0], "kept", &kubeconfig(&fleet[1], "nobody"));
-    daemon.until("it says so", |daemon| says(daemon, words) == 2 && daemon.metric(METRIC, &[]) == Some(0.0));
+    daemon.until("it says so", |daemon| says(daemon, words) > told && daemon.metric(METRIC, &[]) == Some(0.0));
     assert!(logged(&desk).contains("cluster \\\"kept\\\" is also ") && logged(&desk).contains("gatewright.yaml:"));
     remove(&fleet[0], "kept");
     daemon.until("all is well", |daemon| daemon.metric(METRIC, &[]) == Some(1.0));

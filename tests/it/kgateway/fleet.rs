@@ -9,7 +9,7 @@ use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
 use super::promises::configure;
-use super::{scaled, with_parameters};
+use super::{import, scaled, with_parameters};
 use crate::cases;
 use crate::cluster::ApiServer;
 use crate::ownership::site::Site;
@@ -167,7 +167,7 @@ pub(super) struct Fleet {
 /// each pod that becomes ready.
 fn settled(site: &Site, controller: &Controller) -> BTreeMap<String, Identity> {
     let mut before = (BTreeMap::new(), 0);
-    for _ in 0..60 {
+    for _ in 0..200 {
         let now = (identities(site.server, &site.name), controller.all_reconciles());
         if now == before && is_scaled(site) {
             return now.0;
@@ -251,9 +251,13 @@ impl Fleet {
     }
 }
 
+/// One fleet for all of it: to deploy it takes a minute of two CPUs.
 #[test]
-fn a_fleet_is_adopted_and_released_and_adopted_again_and_nothing_moves() {
-    let fleet = Fleet::deployed(Release::kgateway("v2.3.2"));
+fn a_fleet_is_imported_and_adopted_and_released_and_adopted_again_and_nothing_moves() {
+    let mut fleet = Fleet::deployed(Release::kgateway("v2.3.2"));
+    import::is_faithful(&fleet);
+    // One Service was edited, and put back.
+    fleet.before = settled(&fleet.site, &fleet.controller);
     let site = &fleet.site;
     want(site, &fleet.all, false);
     configure(site, "mode: report", "{}");

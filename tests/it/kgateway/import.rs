@@ -10,7 +10,6 @@ use super::fleet::Fleet;
 use crate::ownership::site::Site;
 use crate::program::Run;
 use crate::specs::control_plane::{document, gateway};
-use crate::support::kgateway::Release;
 
 /// Runs the program as somebody does who has no config file.
 fn run(site: &Site, arguments: &[&str]) -> Run {
@@ -42,9 +41,8 @@ fn differences(run: &Run) -> Vec<(String, String)> {
     steps.iter().flat_map(of).collect()
 }
 
-#[test]
-fn of_a_hundred_gateways_nothing_differs_and_of_one_edited_service_that() {
-    let fleet = Fleet::deployed(Release::kgateway("v2.3.2"));
+/// Of what a release has deployed nothing differs when it is imported, and of one edited Service that.
+pub(super) fn is_faithful(fleet: &Fleet) {
     let site = &fleet.site;
     let run = import(site, "imported").exits(0).says("Gateway (100)").says("report: no differences");
     assert!(!run.out.contains("left out"), "{}", run.out);
@@ -57,12 +55,16 @@ fn of_a_hundred_gateways_nothing_differs_and_of_one_edited_service_that() {
     with_imported(site, "imported", &["check", "imported/specs"]).exits(0);
 
     let name = fleet.names().next().expect("there are some");
-    let patch = r#"{"spec": {"externalTrafficPolicy": "Local", "type": "LoadBalancer"}}"#;
-    site.kubectl(&["patch", "service", &name, "--type=merge", "-p", patch]);
+    let policy = |policy: &str| {
+        let patch = json!({"spec": {"externalTrafficPolicy": policy, "type": "LoadBalancer"}}).to_string();
+        site.kubectl(&["patch", "service", &name, "--type=merge", "-p", &patch]);
+    };
+    policy("Local");
     let plan = with_imported(site, "imported", &["plan", "--format", "json"]).exits(0);
     assert_eq!(differences(&plan), [("Service".to_owned(), "spec.externalTrafficPolicy".to_owned())]);
     // Who imports after the edit sees it, too.
     import(site, "later").exits(0).says("externalTrafficPolicy");
+    policy("Cluster");
 }
 
 #[test]

@@ -1,0 +1,83 @@
+//! The audit log: who has decided what, what came of it, and that nobody has changed what stands there.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::commands::obeys;
+use crate::errors::{desk, folder, gateway};
+use crate::program::Desk;
+
+fn entries(desk: &Desk, arguments: &[&str]) -> Vec<Value> {
+    let run = desk.run(&[&["audit", "-o", "json"], arguments].concat()).exits(0);
+    let document: Value = serde_json::from_str(&run.out).expect("it is JSON");
+    obeys("audit-v1alpha1", &document);
+    document["entries"].as_array().expect("it is a list").clone()
+}
+
+#[test]
+fn what_people_decide_and_rounds_change_is_in_the_audit_log() {
+    let desk = desk("edge", &[("out", folder())]);
+    desk.run(&["audit"]).exits(0).complains("nothing was decided or changed yet");
+    desk.write("specs/edge.yaml", &gateway("shop", "edge", 8080));
+    desk.run(&["plan"]).exits(0);
+    assert_eq!(entries(&desk, &[]), [Value::Null; 0], "a plan decides nothing");
+    desk.run(&["sync"]).exits(0);
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(entries(&desk, &[]).len(), 1, "a round that changes nothing is none");
+
+    fs::remove_file(desk.path("specs/edge.yaml")).expect("it is there");
+    let held = desk.run(&["sync"]).exits(3);
+    let token =
+        held.out.split("gatewright approve ").nth(1).and_then(|rest| rest.split(' ').next()).expect("it has one");
+    desk.run(&["approve", token, "--reason", "edge moves"]).exits(0);
+    desk.run(&["sync"]).exits(0);
+    desk.run(&["suspend", "edge", "--reason", "friday"]).exits(0);
+    desk.run(&["resume", "edge"]).exits(0);
+    desk.run(&["resume", "edge"]).exits(0);
+    let all = entries(&desk, &["edge"]);
+    let events: Vec<&str> = all.iter().rev().filter_map(|entry| entry["event"].as_str()).collect();
+    assert_eq!(events, ["round", "approved", "round", "suspended", "resumed"]);
+    let [approved, pruned] = [&all[3], &all[2]];
+    assert_eq!(
+        (&approved["reason"], &approved["token"], &approved["by"]["via"]),
+        (&json!("edge moves"), &json!(token), &json!("command"))
+    );
+    let of_cluster = &pruned["clusters"]["out"];
+    assert_eq!((&of_cluster["changes"]["prune"], &of_cluster["approved"]), (&json!(4), &json!([token])));
+    let text =
+        desk.run(&["audit", "-n", "2"]).exits(0).says("resumed sync edge\n").says("suspended sync edge: friday\n");
+    assert_eq!(text.out.lines().count(), 2);
+    assert_eq!(entries(&desk, &["other"]), [Value::Null; 0]);
+}
+
+#[test]
+fn a_log_that_somebody_has_changed_is_told() {
+    let desk = desk("edge", &[("out", folder())]);
+    for _ in 0..2 {
+        desk.run(&["suspend", "edge", "--reason", "friday"]).exits(0);
+        desk.run(&["resume", "edge"]).exits(0);
+    }
+    let verified = desk.run(&["audit", "verify"]).exits(0).says("4 entries as written");
+    let digest = verified.out.lines().last().expect("it is told").to_owned();
+    let was = desk.read("state/audit.jsonl");
+    desk.write("state/audit.jsonl", &was.replacen("friday", "monday", 1));
+    desk.run(&["audit", "verify"]).exits(1).complains("line 2 does not follow from the line before");
+    // What is cut off at the end follows from itself; who has kept a digest notices.
+    let (rest, _) = was.trim_end().rsplit_once('\n').expect("it has lines");
+    desk.write("state/audit.jsonl", &format!("{rest}\n"));
+    desk.run(&["audit", "verify"]).exits(0).says("3 entries as written");
+    desk.run(&["audit", "verify", "--digest", &digest]).exits(1).complains("no line has the digest");
+    desk.write("state/audit.jsonl", &was);
+    desk.run(&["audit", "verify", "--digest", &digest]).exits(0);
+}
+
+/// What cannot be written down is not decided.
+#[test]
+fn nothing_is_approved_where_the_audit_log_cannot_be_written() {
+    let desk = desk("edge", &[("out", folder())]);
+    fs::create_dir_all(desk.path("state/audit.jsonl")).expect("it can be made");
+    desk.run(&["suspend", "edge"]).exits(1).complains("audit.jsonl");
+    desk.write("specs/edge.yaml", &gateway("shop", "edge", 8080));
+    desk.run(&["sync"]).exits(0).complains("cannot write the audit log");
+}
