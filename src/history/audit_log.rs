@@ -138,8 +138,8 @@ impl Actor {
 impl Event {
     /// Returns what a round has changed; `None` if that is nothing.
     pub(crate) fn of_round(report: &Report) -> Option<Self> {
-        let changed = report.clusters.iter().filter(|(_, cluster)| cluster.has_changed());
-        let clusters: BTreeMap<String, OfCluster> = changed
+        let all = report.clusters.iter().filter(|(_, cluster)| cluster.has_changed());
+        let clusters: BTreeMap<String, OfCluster> = all
             .map(|(name, cluster)| {
                 let mut changes: BTreeMap<String, usize> = BTreeMap::new();
                 for step in cluster.changes_in(report.mode) {
@@ -206,7 +206,7 @@ pub(crate) fn record(state: &State, now: Timestamp, by: &Actor, event: Event) ->
     let _lock = state.wait_to_lock("audit.lock")?;
     let (end, length) = end(state)?;
     let last = end.lines().last().unwrap_or_default();
-    let number = end.lines().filter_map(parse).last().map_or(0, |entry| entry.number) + 1;
+    let number = end.lines().filter_map(parse).next_back().map_or(0, |entry| entry.number) + 1;
     let entry = Entry { number, time: now, by: by.clone(), event, previous: of_line(last) };
     // Like all that programs read, without what moves a cursor.
     let line = sanitize::json(&entry).expect("an entry is plain data");
