@@ -65,7 +65,8 @@ use crate::config::environment::Environment;
 use crate::config::packs::{Folders, folders};
 use crate::config::{Config, ConfigError, did_you_mean};
 use crate::desired::cluster_secrets::{self, ListError};
-use crate::history::audit_log::{self, Actor, Event};
+use crate::history::audit_log::{Actor, Event};
+use crate::history::decisions::Decider;
 use crate::process::telemetry::{self, TelemetryError};
 use crate::state::State;
 use crate::state::owner::become_owner;
@@ -263,7 +264,12 @@ pub fn main(packs: Vec<Builtin>) -> u8 {
 impl Context {
     /// Writes into the audit log that somebody at this command line has decided something; to be called before it counts.
     fn audit(&self, state: &State, event: Event) -> Result<(), Failure> {
-        Ok(audit_log::record(state, self.clock.now(), &self.actor(), event)?)
+        Ok(self.decides(state, |decider| decider.audit(event))?)
+    }
+
+    /// Has whoever is at this command line decide something.
+    fn decides<T>(&self, state: &State, decide: impl FnOnce(Decider<'_>) -> T) -> T {
+        decide(Decider { state, clock: self.clock.as_ref(), actor: &self.actor() })
     }
 
     /// Returns who has given this command.

@@ -169,6 +169,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         clock: Arc::clone(&host.clock),
         board,
     });
+    share_decisions(&shared, &stop);
     let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
     let config = config.map_err(DaemonError::Clusters)?;
     let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);
@@ -185,6 +186,18 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     keeping.end().await;
     stop.cancel();
     ended
+}
+
+/// Has other hosts know what people decide at the dashboard of this one.
+fn share_decisions(shared: &Arc<Shared>, stop: &CancellationToken) {
+    let Some(board) = shared.board.clone() else { return };
+    let (hosts, stop) = (shared.hosts.clone(), stop.clone());
+    tokio::spawn(stop.run_until_cancelled_owned(async move {
+        loop {
+            board.decisions().await;
+            hosts.flush().await;
+        }
+    }));
 }
 
 /// Does what signals say, until one says to stop and everything has.

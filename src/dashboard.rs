@@ -1,8 +1,10 @@
 //! The dashboard: the fleet as a page for people and as JSON for programs, read from what rounds leave behind.
 //!
-//! Reading only. There is no request that changes anything or has a cluster asked, so that nothing that reaches this port
-//! can do more than look; who may look is for [`door`] to say.
+//! Without `http.actions` it is for reading only: there is no request that changes anything or has a cluster asked, so that
+//! nothing that reaches this port can do more than look; who may look is for [`door`] to say, and who may decide for
+//! [`actions`].
 
+mod actions;
 mod api;
 mod board;
 mod cell;
@@ -26,10 +28,13 @@ use axum::middleware;
 use crate::process::http::Settings;
 pub(crate) use board::Board;
 
-/// Returns the paths of the dashboard, on what a board knows.
-pub(crate) fn router(board: &Arc<Board>, settings: &Settings) -> Router {
-    let door = Arc::new(door::Door::of(settings));
-    let api = api::router(board).layer(middleware::from_fn(door::same_origin));
+pub(crate) use actions::make_token;
+
+/// Returns the paths of the dashboard, on what a board knows; with a token those of the actions, too.
+pub(crate) fn router(board: &Arc<Board>, settings: &Settings, token: Option<&str>) -> Router {
+    let door = Arc::new(door::Door::of(settings, token.is_some()));
+    let api =
+        api::router(board).merge(actions::router(board, settings, token)).layer(middleware::from_fn(door::same_origin));
     let pages = page::router().merge(api);
     pages.layer(middleware::from_fn_with_state(door, door::enter))
 }

@@ -6,6 +6,7 @@
 pub(crate) mod approvals;
 pub mod archive;
 pub(crate) mod audit_log;
+pub(crate) mod decisions;
 pub(crate) mod expiry;
 pub(crate) mod journal;
 pub(crate) mod saved_plan;

@@ -2,15 +2,14 @@
 
 use gatewright_engine::plan::guard::token;
 use gatewright_engine::text::count;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::choice::Choice;
 use super::session::question;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain, others, print};
 use crate::basics::duration::Period;
 use crate::config::Config;
-use crate::history::approvals::{Approval, Asked, GIVEN, Group, given, groups, token_of, waiting};
-use crate::history::audit_log::Event;
+use crate::history::approvals::{Approval, Asked, Group, given, groups, token_of, waiting};
 use crate::report::named;
 use crate::state::State;
 
@@ -118,8 +117,7 @@ fn decide(context: &Context, args: &Args, state: &State, waiting: &[Asked]) -> R
         return Ok(EXIT_FAILED);
     }
     for asked in &wanted {
-        context.audit(state, approved(asked, args.reason.as_ref(), until))?;
-        give(asked, state, (args.reason.as_ref(), now, until))?;
+        context.decides(state, |decider| decider.approve(asked, args.reason.as_deref(), until))?;
     }
     let until = until.strftime("%F %H:%M UTC");
     for group in groups(wanted) {
@@ -141,22 +139,6 @@ fn agrees(args: &Args, wanted: &[&Asked]) -> Result<bool, Failure> {
     let ask = format!("Approve {}? Only \"yes\" will be accepted: ", count(wanted.len(), "hold"));
     question::put(&format!("{described}{ask}"));
     Ok(question::line().trim() == "yes")
-}
-
-fn approved(asked: &Asked, reason: Option<&String>, until: Timestamp) -> Event {
-    let Asked { token, sync, cluster, hold } = asked.clone();
-    let (guard, steps) = (hold.guard.to_string(), hold.steps.len());
-    Event::Approved { sync, cluster, guard, token, steps, until, reason: reason.cloned() }
-}
-
-fn give(
-    asked: &Asked,
-    state: &State,
-    (reason, given, until): (Option<&String>, Timestamp, Timestamp),
-) -> Result<(), Failure> {
-    let Asked { token, sync, cluster, hold } = asked.clone();
-    let approval = Approval { token, sync, cluster, hold, reason: reason.cloned(), given, until };
-    Ok(GIVEN.write(state, &[&approval.token], &approval)?)
 }
 
 /// Only what was printed can be approved: a slip of the finger must not count later.

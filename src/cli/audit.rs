@@ -98,8 +98,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 fn line(entry: &Entry) -> String {
     let who = match (&entry.by.via, &entry.by.user) {
         (Via::Daemon, _) => "daemon",
-        (Via::Command, Some(user)) => user,
-        (Via::Command, None) => "somebody",
+        (Via::Command | Via::Dashboard, Some(user)) => user,
+        (Via::Command | Via::Dashboard, None) => "somebody",
     };
     format!("{}  {who}  {}\n", entry.time.strftime("%F %T UTC"), words(&entry.event))
 }

@@ -1,13 +1,10 @@
 //! `gatewright suspend` and `gatewright resume`.
 
-use std::time::Duration;
-
 use super::{Context, Failure, check_names, complain, others, print};
 use crate::basics::duration::Period;
 use crate::config::Config;
-use crate::history::audit_log::Event;
 use crate::state::State;
-use crate::state::suspension::{self, SUSPENDED, Suspension};
+use crate::state::suspension;
 use crate::state::timekeeping;
 
 /// Suspend a sync: no rounds until it is resumed, or for some time.
@@ -45,7 +42,9 @@ pub(super) struct ResumeArgs {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = config(context, &args.sync)?;
     let time = args.time.map(|time| time.0);
-    let suspension = others::beside(context, &config, |state| pin(context, state, &args.sync, &args.reason, time))?;
+    let suspension = others::beside(context, &config, |state| {
+        Ok(context.decides(state, |decider| decider.suspend(&args.sync, &args.reason, time))?)
+    })?;
     print(&format!("sync {} is {}\n", args.sync, suspension.words()));
     Ok(0)
 }
@@ -53,16 +52,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// Runs `resume`.
 pub(super) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure> {
     let config = config(context, &args.sync)?;
-    let was = others::beside(context, &config, |state| {
-        // What cannot be read is removed all the same: that is the way out.
-        let now = timekeeping::believed(state, context.clock.as_ref());
-        let was = suspension::of(state, &args.sync, now).unwrap_or_default();
-        if was.is_some() {
-            context.audit(state, Event::Resumed { sync: args.sync.clone() })?;
-        }
-        SUSPENDED.remove(state, &[&args.sync])?;
-        Ok(was)
-    })?;
+    let was =
+        others::beside(context, &config, |state| Ok(context.decides(state, |decider| decider.resume(&args.sync))?))?;
     let was = was.map_or_else(|| "it was not suspended".to_owned(), |was| format!("it was {}", was.words()));
     print(&format!("sync {} has rounds; {was}\n", args.sync));
     Ok(0)
@@ -81,24 +72,7 @@ pub(super) fn hold(context: &Context, state: &State, sync: &str, reason: &str) -
     let is_own = |reason: &str| reason.starts_with("undo of ") || reason.starts_with("rollback to ");
     let before = before.filter(|before| !is_own(&before.reason)).map(|before| before.words());
     let reason = before.map_or_else(|| reason.to_owned(), |before| format!("{reason}; before that {before}"));
-    pin(context, state, sync, &reason, None)?;
+    context.decides(state, |decider| decider.suspend(sync, &reason, None))?;
     complain(&format!("gatewright: sync {sync:?} is suspended; `gatewright resume {sync}` applies the source again\n"));
     Ok(())
-}
-
-/// Suspends a sync in the name of the person at the keyboard.
-fn pin(
-    context: &Context,
-    state: &State,
-    sync: &str,
-    reason: &str,
-    time: Option<Duration>,
-) -> Result<Suspension, Failure> {
-    // It ends by the time that has passed since, and not by a clock that has jumped meanwhile.
-    timekeeping::record(state, context.clock.as_ref());
-    let suspension = Suspension::new(reason, context.environment.user.as_deref(), context.clock.now(), time);
-    let (reason, until) = (suspension.reason.clone(), suspension.until);
-    context.audit(state, Event::Suspended { sync: sync.to_owned(), reason, until })?;
-    SUSPENDED.write(state, &[sync], &suspension)?;
-    Ok(suspension)
 }

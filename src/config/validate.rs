@@ -40,6 +40,7 @@ pub(super) fn validate(
     let mut checks = Checks { reader, root, is_whole, problems: Vec::new() };
     checks.log_level(&settings.log.level, environment);
     checks.dashboard(&settings.http);
+    checks.actions(&settings.http);
     checks.credentials(&["undo", "keyFile"], settings.undo.resolve(paths));
     if let Some(latest) = &mut settings.reports.latest {
         *latest = plain(&paths.base.join(&*latest));
@@ -179,6 +180,18 @@ impl Checks<'_> {
             let message = "the dashboard is served where http.listen says, which is off".to_owned();
             let setting = if http.dashboard == Some(true) { "dashboard" } else { "names" };
             self.problem(&["http", setting], message, Some("set http.listen to an address, such as 127.0.0.1:8085"));
+        }
+    }
+
+    /// Actions that nobody could take are a mistake.
+    fn actions(&mut self, http: &http::Settings) {
+        if http.actions && !http.has_dashboard() {
+            let message = "actions are taken at the dashboard, which is not served".to_owned();
+            self.problem(&["http", "actions"], message, Some("set http.dashboard to true, or http.actions to false"));
+        }
+        if http.user_header.is_some() && !http.actions {
+            let message = "the user is named for the record of actions, and http.actions is off".to_owned();
+            self.problem(&["http", "userHeader"], message, Some("set http.actions to true, or leave it out"));
         }
     }
 

@@ -264,13 +264,16 @@ impl Common {
             let sync = Arc::new(Sync::new(cluster, order, needed, (Arc::clone(&self.syncs), &self.turns), config));
             let timer = Timer::new(self.schedules[name].clone(), &sync.title, shared.clock.now(), last);
             sync.watch(shared);
-            let nudges = Arc::default();
+            let (nudges, is_asked) = (Arc::default(), Arc::default());
             sync.nudged_by(&nudges);
+            if let Some(board) = &shared.board {
+                sync.enroll(board, &nudges, &is_asked);
+            }
             let (shared, stop) = (Arc::clone(shared), tasks.stop.clone());
             tasks.running.spawn(async move {
                 let pulse = shared.progress.watch(&sync.title);
                 let round = |cause| Arc::clone(&sync).round(cause, Arc::clone(&shared), stop.clone());
-                drive(timer, shared.clock.as_ref(), &nudges, &pulse, &stop, round).await;
+                drive(timer, shared.clock.as_ref(), (&nudges, &is_asked), &pulse, &stop, round).await;
             });
         }
         tasks

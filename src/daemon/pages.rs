@@ -25,11 +25,15 @@ pub(super) async fn serve(
     let listener = http::bind(address).await.map_err(DaemonError::Http)?;
     let board = settings.has_dashboard().then(|| Arc::new(Board::new(state.clone(), clock, stop)));
     let mut router = http::router(shown);
+    let token = settings.actions.then(|| dashboard::make_token(state)).transpose().map_err(DaemonError::State)?;
     if let Some(board) = &board {
         if !address.ip().is_loopback() {
             warn!(%address, "the dashboard can be read from other hosts: http.listen is not a loopback address");
+            if token.is_some() {
+                warn!(%address, "the token of http.actions is sent in clear unless a proxy with TLS stands before it");
+            }
         }
-        router = router.merge(dashboard::router(board, settings));
+        router = router.merge(dashboard::router(board, settings, token.as_deref()));
         tokio::spawn(Arc::clone(board).watch());
     }
     let stop = stop.clone();

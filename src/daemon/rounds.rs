@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -16,6 +17,7 @@ use super::measure::{measure, seconds};
 use super::sources::Slot;
 use super::turns::Turns;
 use crate::config::Config;
+use crate::dashboard::Board;
 use crate::desired::rendering::renderings::Renderings;
 use crate::desired::rendering::{Want, Wanted};
 use crate::desired::siblings::{self, Siblings};
@@ -94,6 +96,15 @@ impl Sync {
         if let Some(breaker) = self.order.breakers.get(&self.cluster.name) {
             breaker.nudge(nudges);
         }
+    }
+
+    /// Has rounds begin when somebody asks for one at the dashboard: after the source was read once more.
+    pub(super) fn enroll(&self, board: &Board, nudges: &Arc<Notify>, is_asked: &Arc<AtomicBool>) {
+        let (slot, is_asked) = (Arc::clone(&self.syncs[self.name()].slot), Arc::clone(is_asked));
+        board.enroll(self.name(), nudges, move |round| {
+            is_asked.store(true, Ordering::SeqCst);
+            slot.ask_for(round);
+        });
     }
 
     /// Runs a round in a task of its own, so that a bug in it does not end the schedule.

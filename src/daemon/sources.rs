@@ -70,8 +70,17 @@ impl Slot {
     /// Has a round begin when there is something new, and after the read that it needs, if that has something new or not.
     pub(super) fn nudge(&self, round: &Arc<Notify>, needed: u64) {
         let rounds = &mut lock(&self.found).rounds;
-        rounds.retain(|(_, round)| round.strong_count() > 0);
-        rounds.push((needed, Arc::downgrade(round)));
+        let round = Arc::downgrade(round);
+        rounds.retain(|(_, known)| known.strong_count() > 0 && !known.ptr_eq(&round));
+        rounds.push((needed, round));
+    }
+
+    /// Has the source be read at once, and a round begin after that, whether there is something new or not.
+    pub(super) fn ask_for(&self, round: &Arc<Notify>) {
+        // One that is under way may have seen what was there before.
+        let next = lock(&self.found).begun + 1;
+        self.nudge(round, next);
+        self.is_due.notify_one();
     }
 
     /// Tells whether a read, or a later one, went well.

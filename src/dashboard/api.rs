@@ -43,9 +43,13 @@ impl IntoResponse for NoAnswer {
             Self::Starting => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        (status, document(&json!({"schema": "gatewright.dev/error/v1alpha1", "message": self.to_string()})))
-            .into_response()
+        refusal(status, &self.to_string())
     }
+}
+
+/// Answers that there is nothing, and why.
+pub(super) fn refusal(status: StatusCode, message: &str) -> Response {
+    (status, document(&json!({"schema": "gatewright.dev/error/v1alpha1", "message": message}))).into_response()
 }
 
 /// Returns the paths of the API.
@@ -102,7 +106,7 @@ pub(super) async fn answer<T: Serialize + 'static>(
     done.await.map_err(|_| NoAnswer::Broken)?
 }
 
-fn document(value: &impl Serialize) -> Response {
+pub(super) fn document(value: &impl Serialize) -> Response {
     let mut text = Vec::new();
     match sanitize::write_json(value, &mut text) {
         Ok(()) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
@@ -17,6 +17,8 @@ use super::cell::Cell;
 use crate::basics::clock::Clock;
 use crate::basics::lock::lock;
 use crate::config::Config;
+use crate::history::audit_log::Actor;
+use crate::history::decisions::Decider;
 use crate::history::{approvals, journal};
 use crate::reconcile::renamed;
 use crate::source::cache::{TROUBLES, Trouble};
@@ -40,17 +42,30 @@ pub(super) const WATCHERS: usize = 32;
 /// The board, for one daemon.
 pub(crate) struct Board {
     pub(super) state: State,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     config: Mutex<Option<Arc<Config>>>,
     known: Mutex<Known>,
     /// A round has ended.
     news: Notify,
+    /// The rounds that run here, by sync.
+    rounds: Mutex<BTreeMap<String, Vec<Rounds>>>,
+    /// Somebody has decided something, which other hosts are to know.
+    decisions: Notify,
     /// The version of what is known, for those who watch.
     pub(super) version: watch::Sender<u64>,
     pub(super) readers: Semaphore,
     pub(super) watchers: Arc<Semaphore>,
     /// Set when the daemon ends.
     pub(super) stop: CancellationToken,
+}
+
+/// Has a round begin.
+type Ask = dyn Fn(&Arc<Notify>) + Send + Sync;
+
+/// The rounds of a sync on a cluster, which begin when somebody asks for one, until they have ended.
+struct Rounds {
+    nudges: Weak<Notify>,
+    ask: Box<Ask>,
 }
 
 /// The knowledge about the fleet at one time.
@@ -86,6 +101,8 @@ impl Board {
             config: Mutex::default(),
             known: Mutex::default(),
             news: Notify::new(),
+            rounds: Mutex::default(),
+            decisions: Notify::new(),
             version: watch::Sender::new(0),
             readers: Semaphore::new(READERS),
             watchers: Arc::new(Semaphore::new(WATCHERS)),
@@ -103,6 +120,38 @@ impl Board {
     /// Has those who watch told that a round has ended.
     pub(crate) fn tell(&self) {
         self.news.notify_one();
+    }
+
+    /// Takes rounds that begin when somebody asks for one, for as long as they run.
+    pub(crate) fn enroll(&self, sync: &str, nudges: &Arc<Notify>, ask: impl Fn(&Arc<Notify>) + Send + Sync + 'static) {
+        let mut rounds = lock(&self.rounds);
+        let of_sync = rounds.entry(sync.to_owned()).or_default();
+        of_sync.retain(|rounds| rounds.nudges.strong_count() > 0);
+        of_sync.push(Rounds { nudges: Arc::downgrade(nudges), ask: Box::new(ask) });
+    }
+
+    /// Has a round of a sync begin on each of its clusters; returns how many those are.
+    pub(super) fn reconcile(&self, sync: &str) -> usize {
+        let rounds = lock(&self.rounds);
+        let running = rounds.get(sync).into_iter().flatten();
+        running.filter_map(|rounds| rounds.nudges.upgrade().map(|nudges| (rounds.ask)(&nudges))).count()
+    }
+
+    /// Returns what somebody needs to decide something.
+    pub(super) fn decider<'a>(&'a self, actor: &'a Actor) -> Decider<'a> {
+        Decider { state: &self.state, clock: self.clock.as_ref(), actor }
+    }
+
+    /// Has those who watch and other hosts told that somebody has decided something.
+    pub(super) fn decided(&self) {
+        lock(&self.known).looked = None;
+        self.news.notify_one();
+        self.decisions.notify_one();
+    }
+
+    /// Waits until somebody has decided something.
+    pub(crate) async fn decisions(&self) {
+        self.decisions.notified().await;
     }
 
     /// Looks for news for as long as somebody watches, until the daemon ends.

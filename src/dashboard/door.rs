@@ -1,6 +1,6 @@
 //! The check of each request: only browsers that ask this host by a name of its own, for a page of ours, are let in.
 //!
-//! There is no login on this port, so that pages of others must not be able to ask in the name of whoever sits at the
+//! There is no login on this port to look, so that pages of others must not be able to ask in the name of whoever sits at the
 //! browser: not by a name of theirs that leads to this address (DNS rebinding), not across origins, not in a frame.
 
 use std::net::IpAddr;
@@ -34,16 +34,18 @@ pub(super) struct Door {
     names: Vec<HostName>,
     /// The address that it listens on; none if that is every address of the host.
     address: Option<IpAddr>,
+    /// Whether there is something to decide, and not only to see.
+    has_actions: bool,
 }
 
 impl Door {
     /// Takes the names from the settings of the server.
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(super) fn of(settings: &Settings, has_actions: bool) -> Self {
         let address = match settings.listen {
             Listen::At(address) => Some(address.ip()).filter(|address| !address.is_unspecified()),
             Listen::Off => None,
         };
-        Self { names: settings.names.clone(), address }
+        Self { names: settings.names.clone(), address, has_actions }
     }
 
     /// Tells whether a request names this host: everything that it says of that must.
@@ -69,7 +71,8 @@ impl Door {
 
 /// Lets a request in, or says why not; what an answer may be used for stands in its headers.
 pub(super) async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    let mut response = if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let is_action = door.has_actions && *request.method() == Method::POST;
+    let mut response = if !is_action && !matches!(*request.method(), Method::GET | Method::HEAD) {
         (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")], "the dashboard only shows\n").into_response()
     } else if door.knows(&request) {
         next.run(request).await

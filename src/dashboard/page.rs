@@ -6,8 +6,12 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 
 const PAGE: &str = include_str!("assets/index.html");
-const SCRIPTS: [&str; 3] =
-    [include_str!("assets/app.js"), include_str!("assets/fleet.js"), include_str!("assets/details.js")];
+const SCRIPTS: [&str; 4] = [
+    include_str!("assets/app.js"),
+    include_str!("assets/fleet.js"),
+    include_str!("assets/details.js"),
+    include_str!("assets/actions.js"),
+];
 const STYLE: &str = include_str!("assets/style.css");
 const ICON: &str = include_str!("assets/icon.svg");
 
@@ -23,6 +27,7 @@ pub(super) fn router() -> Router {
         .route("/dashboard/app.js", get(async || file("text/javascript; charset=utf-8", SCRIPTS[0])))
         .route("/dashboard/fleet.js", get(async || file("text/javascript; charset=utf-8", SCRIPTS[1])))
         .route("/dashboard/details.js", get(async || file("text/javascript; charset=utf-8", SCRIPTS[2])))
+        .route("/dashboard/actions.js", get(async || file("text/javascript; charset=utf-8", SCRIPTS[3])))
         .route("/dashboard/style.css", get(async || file("text/css; charset=utf-8", STYLE)))
         .route("/dashboard/icon.svg", get(async || file("image/svg+xml", ICON)))
 }

@@ -20,6 +20,7 @@ use crate::history::{approvals, journal};
 use crate::process::http::{bind, serve};
 use crate::report::Report;
 
+mod actions;
 mod details;
 mod events;
 mod fleets;
@@ -93,7 +94,9 @@ impl Desk {
         board.follow(&config);
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener knows its address");
-        tokio::spawn(serve(listener, router(&board, &config.settings.http), stop.clone()));
+        let token = config.settings.http.actions.then(|| make_token(&config.state()).expect("it can be written"));
+        let router = router(&board, &config.settings.http, token.as_deref());
+        tokio::spawn(serve(listener, router, stop.clone()));
         tokio::spawn(Arc::clone(&board).watch());
         Self { folder, config, board, clock, address, stop }
     }

@@ -86,6 +86,9 @@ pub(crate) struct Approval {
     /// The reason, in the words of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The name of the person, as far as it is known, which is no proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// When it was given.
     pub given: Timestamp,
     /// When its time is over.

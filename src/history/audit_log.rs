@@ -44,9 +44,9 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Actor {
-    /// Whether it was a person's command or the daemon by itself.
+    /// Whether it was a person at the command line or at the dashboard, or the daemon by itself.
     pub via: Via,
-    /// The user as the environment of the command names them, which is no proof.
+    /// The user as the environment of the command, or a proxy before the dashboard, names them, which is no proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
@@ -56,6 +56,7 @@ pub(crate) struct Actor {
 pub(crate) enum Via {
     Command,
     Daemon,
+    Dashboard,
 }
 
 /// What has happened.
@@ -128,6 +129,11 @@ pub(crate) struct OfCluster {
 impl Actor {
     /// Returns the daemon.
     pub(crate) const DAEMON: Self = Self { via: Via::Daemon, user: None };
+
+    /// Returns whoever has decided something at the dashboard.
+    pub(crate) fn of_dashboard(user: Option<String>) -> Self {
+        Self { via: Via::Dashboard, user }
+    }
 
     /// Returns whoever has given a command.
     pub(crate) fn of_command(user: Option<&str>) -> Self {

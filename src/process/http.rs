@@ -1,7 +1,8 @@
 //! The HTTP endpoints of the daemon: its metrics, and whether it is alive and ready. The dashboard is added by the daemon.
 //!
 //! Reading only: nothing that is asked here changes anything, so the port needs no login; it listens on loopback unless
-//! the config file says otherwise. There is no other way in: orders are files of the state folder and signals.
+//! the config file says otherwise. Orders are files of the state folder and signals; where `http.actions` is on the
+//! dashboard writes some of those files, too.
 
 mod bounded;
 
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -50,6 +51,11 @@ pub struct Settings {
     pub dashboard: Option<bool>,
     /// Names by which browsers may ask for the dashboard, beside localhost and the address.
     pub names: Vec<HostName>,
+    /// Whether people can approve, suspend, resume and reconcile at the dashboard, with the token in dashboard.token in the
+    /// state directory.
+    pub actions: bool,
+    /// The header in which a proxy with a login names the user, for the record.
+    pub user_header: Option<UserHeader>,
 }
 
 impl Settings {
@@ -99,6 +105,41 @@ impl From<HostName> for String {
 impl PartialEq<str> for HostName {
     fn eq(&self, other: &str) -> bool {
         self.0 == other
+    }
+}
+
+/// The name of a header, in small letters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct UserHeader(String);
+
+/// A text is no name of a header that a proxy could set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no name of a header with a user: write it as in X-Forwarded-User")]
+pub struct UserHeaderError(String);
+
+impl UserHeader {
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for UserHeader {
+    type Error = UserHeaderError;
+
+    fn try_from(text: String) -> Result<Self, UserHeaderError> {
+        match text.parse::<HeaderName>() {
+            // The token stands there, and is to be written down nowhere.
+            Ok(name) if name != header::AUTHORIZATION && name != header::COOKIE => Ok(Self(name.to_string())),
+            _ => Err(UserHeaderError(text)),
+        }
+    }
+}
+
+impl From<UserHeader> for String {
+    fn from(UserHeader(name): UserHeader) -> Self {
+        name
     }
 }
 

@@ -1,7 +1,9 @@
 //! Runs the rounds of one sync when its timer says so.
 //!
 //! What a round does is the caller's: a function from the cause to an outcome. A nudge changes when a round starts and
-//! carries nothing into it.
+//! carries nothing into it; one of a person counts at any time, others where rounds have an interval.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt as _;
 use tokio::sync::Notify;
@@ -19,7 +21,7 @@ use crate::schedule::timer::{Cause, Next, Outcome, Timer};
 pub(crate) async fn drive<R, F>(
     mut timer: Timer,
     clock: &dyn Clock,
-    nudges: &Notify,
+    (nudges, is_asked): (&Notify, &AtomicBool),
     pulse: &Pulse,
     stop: &CancellationToken,
     mut round: R,
@@ -31,7 +33,7 @@ pub(crate) async fn drive<R, F>(
         pulse.touch();
         // Any number of nudges is one.
         if nudges.notified().now_or_never().is_some() {
-            timer.nudge();
+            nudge(&mut timer, is_asked);
         }
         let now = clock.now();
         match timer.poll(now) {
@@ -43,9 +45,17 @@ pub(crate) async fn drive<R, F>(
             Next::Wait(time) => tokio::select! {
                 () = stop.cancelled() => {}
                 () = sleep(time) => {}
-                () = nudges.notified() => timer.nudge(),
+                () = nudges.notified() => nudge(&mut timer, is_asked),
             },
         }
+    }
+}
+
+fn nudge(timer: &mut Timer, is_asked: &AtomicBool) {
+    if is_asked.swap(false, Ordering::SeqCst) {
+        timer.demand();
+    } else {
+        timer.nudge();
     }
 }
 
@@ -96,8 +106,9 @@ mod tests {
         let pulse = progress.watch("sync gateways");
         let timer = Timer::new(schedule, "gateways", clock.now(), None);
         let hour = sleep(Duration::from_hours(1));
+        let is_asked = AtomicBool::default();
         tokio::select! {
-            () = drive(timer, &*clock, &nudges, &pulse, &stop, round) => {}
+            () = drive(timer, &*clock, (&nudges, &is_asked), &pulse, &stop, round) => {}
             () = hour => {}
         }
         let rounds: Vec<(u64, String)> = rounds.into_inner();

@@ -122,9 +122,14 @@ impl Timer {
     /// What failed so far is forgotten: whoever nudges has changed something.
     pub(crate) fn nudge(&mut self) {
         if matches!(self.schedule.0, Rule::Interval { .. }) {
-            self.is_nudged = true;
-            self.failures = 0;
+            self.demand();
         }
+    }
+
+    /// Has a round start as soon as the last one is over, because a person asks for it.
+    pub(crate) fn demand(&mut self) {
+        self.is_nudged = true;
+        self.failures = 0;
     }
 
     /// Tells what to do now. To be asked between rounds only.

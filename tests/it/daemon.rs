@@ -1,5 +1,6 @@
 //! The daemon, as a service manager runs it: the real program, its signals, its pages and its log.
 
+mod actions;
 mod alerts;
 mod cluster_secrets;
 mod dashboard;

@@ -1,6 +1,8 @@
-// The dashboard: one page, whose views are made of the JSON documents under /api/v1. It only asks for things to be shown.
+// The dashboard: one page, whose views are made of the JSON documents under /api/v1. It asks for things to be shown; what
+// people decide here, where they may, is in actions.js.
 // Texts of others become nodes of text and nothing else: there is no place here where one is read as HTML.
 
+import { actions } from './actions.js';
 import { fleet } from './fleet.js';
 import { approvals, rollouts, rounds, target } from './details.js';
 
@@ -136,16 +138,16 @@ export function show() {
 }
 
 // Asks again, and shows what is other than before. What is open stays open, and the keyboard stays where it is.
-export async function load() {
+export async function load(isDecided) {
   const { view } = shown;
   const asked = ++shown.asked;
   let parts;
   let text;
   try {
-    const data = await view.load();
+    const [data] = await Promise.all([view.load(), actions()]);
     if (asked !== shown.asked || view !== shown.view) return;
     text = JSON.stringify(data, (key, value) => (key === 'version' ? undefined : value));
-    if (text === shown.last) return;
+    if (text === shown.last && !isDecided) return;
     parts = view.render(data);
   } catch (error) {
     if (asked !== shown.asked || view !== shown.view) return;
@@ -156,11 +158,13 @@ export async function load() {
   shown.last = text;
   const open = new Map([...view.result.querySelectorAll('details[data-key]')].map((it) => [it.dataset.key, it.open]));
   const focus = view.result.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  const typed = new Map([...view.result.querySelectorAll('input[data-key]')].map((it) => [it.dataset.key, it.value]));
   const places = new Map([...view.result.querySelectorAll('.wide')].map((it) => [it.getAttribute('aria-label'), it.scrollLeft]));
   view.result.replaceChildren(...parts.flat(Infinity).filter(Boolean));
   for (const it of view.result.querySelectorAll('details[data-key]')) {
     if (open.has(it.dataset.key)) it.open = open.get(it.dataset.key);
   }
+  for (const it of view.result.querySelectorAll('input[data-key]')) it.value = typed.get(it.dataset.key) || '';
   for (const it of view.result.querySelectorAll('.wide')) it.scrollLeft = places.get(it.getAttribute('aria-label')) || 0;
   if (focus) {
     const next = [...view.result.querySelectorAll('[data-key]')].find((it) => it.dataset.key === focus);

@@ -1,6 +1,7 @@
 // One sync on one cluster, what waits for approval, rollouts and rounds.
 
 import { address, announce, ask, command, count, el, load, state, table, time } from './app.js';
+import { action, hasActions } from './actions.js';
 import { short } from './fleet.js';
 
 function fact(name, ...value) {
@@ -22,7 +23,8 @@ function hold(it, level = 'h4') {
       el('summary', {}, `${count(steps.length + it.more, 'step')} would be taken`),
       el('ul', {}, steps, it.more > 0 && el('li', {}, `… ${it.more} more`))),
     el('p', { class: 'quiet' }, it.hint),
-    it.command && command(it.command));
+    it.command && command(it.command),
+    it.command && action('Approve', `approvals/${encodeURIComponent(it.command.split(' ').pop())}`, { reason: true }));
 }
 
 function difference({ path, by, lines, more }) {
@@ -80,7 +82,8 @@ export function target([sync = '', cluster = '']) {
   const states = el('select', { name: 'state', on: { change: (event) => again({ state: event.target.value }) } }, ['', 'failed', 'unhealthy', 'held', 'different', 'pending', 'changed', 'current', 'pruned'].map((it) => el('option', { value: it }, it || 'any')));
   const form = el('form', { role: 'search', 'aria-label': 'Units', on: { submit: (event) => event.preventDefault() } },
     el('label', {}, 'Unit ', search), el('label', {}, 'State ', states));
-  const path = `syncs/${encodeURIComponent(sync)}/clusters/${encodeURIComponent(cluster)}`;
+  const own = `syncs/${encodeURIComponent(sync)}`;
+  const path = `${own}/clusters/${encodeURIComponent(cluster)}`;
   return {
     title: `${sync} on ${cluster}`,
     parts: [form],
@@ -97,6 +100,7 @@ export function target([sync = '', cluster = '']) {
           fact('Source', it.staleSource && `could not be read: ${it.staleSource}`),
           fact('Objects', it.sum.drift > 0 ? `${count(it.sum.drift, 'object')} not as the source says` : 'as the source says', it.sum.changed > 0 && `, ${it.sum.changed} changed in the last round`),
           fact('Labels', Object.entries(it.labels).map(([key, value]) => `${key}=${value}`).join(' '))),
+        hasActions() && el('div', { class: 'actions' }, it.suspended ? action('Resume', `${own}/resume`) : [action('Reconcile', `${own}/reconcile`), action('Suspend', `${own}/suspend`, { reason: true })]),
         it.error && el('div', { class: 'hold' }, el('h3', {}, state('failed'), ' The round ended early'), el('p', {}, it.error.message), it.error.hint && el('p', { class: 'quiet' }, it.error.hint)),
         it.holds.length > 0 && [el('h3', {}, 'Held'), it.holds.map((one) => hold(one))],
         it.problems.length > 0 && [el('h3', {}, 'Problems in the source'), el('ul', {}, it.problems.map((one) => el('li', {}, one.message, one.hint && el('small', {}, ` ${one.hint}`))))],
@@ -130,7 +134,7 @@ export function approvals() {
       announce(`${data.total} waiting`);
       const more = data.total - data.groups.length;
       return [
-        el('p', { class: 'quiet' }, 'This page changes nothing: look at what would be done, and type the command on a host of gatewright.'),
+        el('p', { class: 'quiet' }, hasActions() ? 'Look at what would be done before you approve it. The next round of the sync takes the steps.' : 'This page changes nothing: look at what would be done, and type the command on a host of gatewright.'),
         data.total === 0 && el('p', {}, 'Nothing waits for approval.'), data.groups.map(group), more > 0 && el('p', {}, `… ${more} more`),
       ];
     },

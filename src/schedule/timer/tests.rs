@@ -130,6 +130,16 @@ fn a_pattern_of_every_half_hour_follows_real_time_through_the_change() {
 }
 
 #[test]
+fn a_person_may_ask_for_a_round_between_the_times_of_a_cron_pattern() {
+    let mut timer = timer(json!({"cron": "0 2 * * *"}), "2026-06-01T12:00:00Z");
+    timer.nudge();
+    check(&mut timer, "2026-06-01T12:00:00Z", "2026-06-01T13:00:00Z", &[]);
+    timer.demand();
+    let expected = ["2026-06-01T13:00:00Z revision", "2026-06-02T02:00:00Z schedule"];
+    check(&mut timer, "2026-06-01T13:00:00Z", "2026-06-02T12:00:00Z", &expected);
+}
+
+#[test]
 fn a_missed_cron_round_is_made_up_for_within_the_window_only() {
     let nightly = json!({"cron": "0 2 * * *"});
     let mut soon = timer(nightly.clone(), "2026-06-01T12:00:00Z");

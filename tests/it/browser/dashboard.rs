@@ -3,6 +3,7 @@
 //! `GATEWRIGHT_BLESS=1 cargo test --test it dashboard` takes the pictures in `docs` again; look at them.
 //! The time and memory that a large fleet takes are written to `dashboard.txt` in `target/tmp`.
 
+mod actions;
 mod others;
 mod state;
 

@@ -33,11 +33,16 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Starts a daemon for these clusters, over what `write` leaves behind.
     pub(super) fn start(clusters: &[String], write: impl FnOnce(&Desk)) -> Self {
+        Self::start_with(clusters, "", write)
+    }
+
+    /// Starts one with more settings of the server.
+    pub(super) fn start_with(clusters: &[String], http: &str, write: impl FnOnce(&Desk)) -> Self {
         let (desk, port) = (Desk::empty("gatewright.yaml"), free_port());
         let silent = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let source = format!("{{git: {{url: \"http://{}/a.git\"}}}}", silent.local_addr().expect("it has an address"));
         let mut text = format!(
-            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"}}\nsources: {{platform: {source}, models: {source}}}\nclusters:\n"
+            "stateDir: state\nhttp: {{listen: \"127.0.0.1:{port}\"{http}}}\nsources: {{platform: {source}, models: {source}}}\nclusters:\n"
         );
         for name in clusters {
             let stage = if name.ends_with('2') { "canary" } else { "prod" };
