@@ -15,11 +15,13 @@ mod destroy;
 mod diff;
 mod elsewhere;
 mod explain;
+mod first_config;
 mod format;
 mod git_fetch;
 mod history;
 mod hosts;
 mod import;
+mod init;
 mod inventory;
 mod lsp;
 mod man;
@@ -126,6 +128,7 @@ enum Command {
     #[command(subcommand)]
     Rollout(rollout::Args),
     Render(render::Args),
+    Init(init::Args),
     Import(import::Args),
     Check(check::Args),
     Schema(schema::Args),
@@ -306,6 +309,7 @@ impl Context {
             Command::Status(args) => status::run(&self, &args),
             Command::History(args) => history::run(&self, &args),
             Command::Report(args) => report::run(&self, &args),
+            Command::Init(args) => init::run(&self, &args),
             Command::Import(args) => import::run(&self, &args),
             Command::Inventory(args) => inventory::run(&self, &args),
             Command::Orphans(args) => orphans::run(&self, &args),

@@ -52,6 +52,18 @@ impl Access {
             ..kubeconfig::Settings::default()
         })
     }
+
+    /// Returns the way to the cluster as it is now, for a config file: what kubectl talks to by itself may be another one
+    /// tomorrow.
+    pub(super) fn pinned(&self, context: &Context, name: &str) -> Result<kubeconfig::Settings, Failure> {
+        let settings = self.settings()?;
+        let place = load(context, name, &settings)?.place;
+        let path = match place.files.as_slice() {
+            [file] => Some(std::path::absolute(file).map_err(|error| Failure::of(&error))?),
+            _ => settings.path,
+        };
+        Ok(kubeconfig::Settings { path, context: place.context, ..settings })
+    }
 }
 
 /// Reads and checks a kubeconfig, before anything else is done.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gatewright_engine::text::{count, listed};
 
-use super::access::{self, Access};
+use super::access::Access;
 use super::format::Format;
 use super::plan::show;
 use super::session::{Selection, Session, runtime};
@@ -66,7 +66,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         let failure = Failure::usage(format!("--namespace {wrong:?} cannot be the name of a namespace"));
         return Err(failure.hint("leave it out to import all of them"));
     }
-    let settings = pinned(context, args)?;
+    let settings = args.access.pinned(context, &args.name)?;
     let unusable = |error: std::io::Error| {
         let failure = Failure::usage(format!("cannot import into {}: {error}", args.folder.display()));
         failure.hint("name a folder that does not exist yet; nothing is overwritten")
@@ -95,18 +95,6 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     print(&next(&repository));
     codes.push(u8::from(!found.unread.is_empty()));
     Ok(worst(codes))
-}
-
-/// Returns the way to the cluster as it is now, for the config file: what kubectl talks to by itself may be another one
-/// tomorrow.
-fn pinned(context: &Context, args: &Args) -> Result<kubeconfig::Settings, Failure> {
-    let settings = args.access.settings()?;
-    let place = access::load(context, &args.name, &settings)?.place;
-    let path = match place.files.as_slice() {
-        [file] => Some(std::path::absolute(file).map_err(|error| Failure::of(&error))?),
-        _ => settings.path,
-    };
-    Ok(kubeconfig::Settings { path, context: place.context, ..settings })
 }
 
 /// Reads the specs of the cluster.

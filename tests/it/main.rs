@@ -56,6 +56,7 @@ mod guards;
 mod health;
 mod hosts;
 mod inference_examples;
+mod init;
 mod intruders;
 mod inventory;
 mod kgateway;

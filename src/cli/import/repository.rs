@@ -7,17 +7,16 @@ use std::path::{Path, PathBuf};
 
 use gatewright_engine::plan::deployer::settings::Proposal;
 use gatewright_engine::yaml;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::cli::first_config::{FILE, FirstConfig, said};
 use crate::cluster::directory::Problem;
 use crate::cluster::directory::file::{FOR_ALL, write};
 use crate::cluster::kubeconfig;
+use crate::config::settings::Mode;
 
 /// The folder of the specs.
 const SPECS: &str = "specs";
-
-/// The name of the config file.
-const CONFIG: &str = "gatewright.yaml";
 
 /// A folder with a config file and specs.
 pub(super) struct Repository {
@@ -50,7 +49,7 @@ impl Repository {
 
     /// Returns its config file.
     pub(super) fn config_file(&self) -> PathBuf {
-        self.folder.join(CONFIG)
+        self.folder.join(FILE)
     }
 
     /// Writes the specs.
@@ -64,52 +63,16 @@ impl Repository {
     }
 
     /// Writes the config file, with settings of packs.
-    pub(super) fn write_config(&self, settings: &BTreeMap<String, Value>) -> Result<(), Problem> {
-        let Self { name, kubeconfig, .. } = self;
-        let name = json!(name);
-        let packs = if settings.is_empty() {
-            String::new()
-        } else {
-            let line = |(pack, settings)| format!("  {pack}: {settings}\n");
-            let lines: String = settings.iter().map(line).collect();
-            format!(
-                "\n# The settings with which the Gateways there were made: with others their pods would restart.\npacks:\n{lines}"
-            )
+    pub(super) fn write_config(&self, packs: &BTreeMap<String, Value>) -> Result<(), Problem> {
+        let config = FirstConfig {
+            name: self.name.clone(),
+            source: json!({"directory": {"path": format!("./{SPECS}")}}),
+            kubeconfig: self.kubeconfig.clone(),
+            packs: packs.clone(),
+            mode: Mode::Report,
         };
-        let text = format!(
-            "# Relative paths are relative to this file.\n\
-             stateDir: ./state\n\
-             \n\
-             sources:\n  \
-               specs:\n    \
-                 directory: {{path: ./{SPECS}}}\n\
-             \n\
-             clusters:\n  \
-               {name}:\n    \
-                 kubeconfig: {kubeconfig}\n\
-             {packs}\
-             \n\
-             syncs:\n  \
-               {name}:\n    \
-                 source: specs\n    \
-                 clusters: {{names: [{name}]}}\n    \
-                 # Compares, and never writes to the cluster. Without this line a sync applies the specs.\n    \
-                 mode: report\n"
-        );
-        write(&self.folder, Path::new(CONFIG), &text, FOR_ALL)
+        write(&self.folder, Path::new(FILE), &config.text(), FOR_ALL)
     }
-}
-
-/// Returns the settings that are not those of every kubeconfig.
-fn said(settings: &kubeconfig::Settings) -> io::Result<Value> {
-    let fields = |settings: &kubeconfig::Settings| match serde_json::to_value(settings) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Ok(Map::new()),
-        Err(error) => Err(io::Error::other(error)),
-    };
-    let usual = fields(&kubeconfig::Settings::default())?;
-    let said = fields(settings)?.into_iter().filter(|(field, value)| usual.get(field) != Some(value));
-    Ok(said.collect::<Map<_, _>>().into())
 }
 
 /// Returns of each pack the settings with which most of what is there was made.
