@@ -2,6 +2,7 @@
 
 mod keep;
 mod prepare;
+mod progress;
 pub(super) mod question;
 mod specs;
 
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::choice::{Choice, Part};
 use super::others::Others;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain};
+use progress::Progress;
 use specs::NamedSpecs;
 
 use crate::cluster::Cluster;
@@ -39,7 +41,7 @@ use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::gone;
-use crate::reconcile::model::Order;
+use crate::reconcile::model::{Ended, Order};
 use crate::reconcile::renamed;
 use crate::report::{Mode, Report};
 use crate::source::Snapshot;
@@ -330,12 +332,26 @@ impl<'a> Session<'a> {
 
     /// Runs a round, and compares what it finds with the last report.
     pub(super) fn round(&self, prepared: &Prepared, mode: Mode) -> Report {
-        let order = Order { mode, ..prepared.order.clone() };
+        let progress = self.progress(prepared, mode);
+        let told = Arc::clone(&progress);
+        let ended: Arc<Ended> = Arc::new(move |cluster: &str| told.ended(cluster));
+        let order = Order { mode, ended: Some(ended), ..prepared.order.clone() };
         let clock = self.context.clock.as_ref();
         let round = fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop);
         let mut report = self.block_on(round);
+        progress.over();
         journal::compare(&self.state, &mut report);
         report
+    }
+
+    /// Shows who is waited for, to whoever sits at a terminal.
+    fn progress(&self, prepared: &Prepared, mode: Mode) -> Arc<Progress> {
+        let what = if mode == Mode::Apply { "sync" } else { "plan of sync" };
+        let progress = Progress::new(format!("{what} {}", prepared.order.sync), prepared.wanted.keys().cloned());
+        if !self.context.environment.has_plain_terminal {
+            Progress::show(&progress, self.runtime());
+        }
+        progress
     }
 
     /// Asks before something that nobody should do by accident, where nobody has said `--yes`; tells whether to go on.

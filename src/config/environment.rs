@@ -36,6 +36,8 @@ pub struct Environment {
     pub watchdog: Option<Duration>,
     /// `NO_COLOR` is set.
     pub no_color: bool,
+    /// `TERM` says that the terminal knows no way to take a line back.
+    pub has_plain_terminal: bool,
     /// The user at the keyboard: `$SUDO_USER`, else `$USER`.
     pub user: Option<String>,
     home: Option<PathBuf>,
@@ -86,6 +88,7 @@ impl Environment {
             notify_socket: var("NOTIFY_SOCKET"),
             watchdog: var("WATCHDOG_USEC").and_then(|text| text.to_str()?.parse().ok()).map(Duration::from_micros),
             no_color: var("NO_COLOR").is_some(),
+            has_plain_terminal: var("TERM").is_some_and(|terminal| terminal == "dumb"),
             user: var("SUDO_USER").or_else(|| var("USER")).map(|user| user.to_string_lossy().into_owned()),
             home,
             state_home: path("XDG_STATE_HOME"),

@@ -310,5 +310,6 @@ pub(super) fn order(
         dependencies: Arc::default(),
         bodies: None,
         places: Places::default(),
+        ended: None,
     }
 }

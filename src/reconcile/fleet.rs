@@ -217,6 +217,9 @@ async fn collect(
     while let Some(result) = tasks.join_next().await {
         match result {
             Ok((name, want, mut conclusion)) => {
+                if let Some(ended) = &order.ended {
+                    ended(&name);
+                }
                 keep(&name, &mut conclusion);
                 wanted.insert(name.clone(), want);
                 clusters.insert(name, conclusion);

@@ -100,7 +100,12 @@ pub struct Order {
     pub bodies: Option<Marks>,
     /// The places of all rounds of the process.
     pub places: Places,
+    /// Whoever is told of each cluster on which the round is over.
+    pub ended: Option<Arc<Ended>>,
 }
+
+/// Told that a round is over on a cluster, by its name.
+pub type Ended = dyn Fn(&str) + Send + Sync;
 
 impl Order {
     /// Has an archive keep what the round changes; its key is that of the fingerprints, too.

@@ -295,6 +295,7 @@ impl Session<'_> {
             dependencies: self.dependencies(),
             bodies: None,
             places: Places::default(),
+            ended: None,
         };
         let selected = self.config.clusters_of(sync);
         let build = |(name, settings): (&&str, &&ClusterSettings)| ((*name).to_owned(), self.build(name, settings));
