@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -248,6 +249,27 @@ fn what_does_not_go_to_a_terminal_has_no_colors() {
     assert!(at_a_terminal(&desk, "plan", "").1.contains("\u{1b}[33m"));
     let (code, screen) = at_a_terminal(&desk, "NO_COLOR=1; plan", "");
     assert!(code == 0 && !screen.contains('\u{1b}'), "{screen:?}");
+}
+
+#[test]
+fn whoever_waits_at_a_terminal_sees_for_whom() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("the loopback address has free ports");
+    let address = silent.local_addr().expect("a bound socket has an address");
+    let known = fs::read_to_string(shared().kubeconfig("admin")).expect("the server has kubeconfigs");
+    let clusters = [("fine", folder()), ("void", kubeconfig(Path::new("void.kubeconfig"), ", timeout: 5s"))];
+    let desk = desk("gateways", &clusters);
+    desk.write("void.kubeconfig", &known.replace(&shared().url(), &format!("https://{address}")));
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    let words = "plan of sync gateways: 1 of 2 clusters, waiting for void";
+    let (code, screen) = at_a_terminal(&desk, "plan", "");
+    assert!(code == 4 && screen.contains(words), "{code} {screen:?}");
+    // Afterwards the line is gone, and it is on no screen that cannot take a line back.
+    let last = screen.rfind(words).expect("it was there");
+    assert!(screen[last..].contains("\r\u{1b}[2K"), "{screen:?}");
+    let (code, screen) = at_a_terminal(&desk, "TERM=dumb; plan", "");
+    assert!(code == 4 && !screen.contains("waiting for"), "{code} {screen:?}");
+    let run = desk.run(&["plan"]).exits(4);
+    assert!(!run.err.contains("waiting for") && !run.out.contains("waiting for"), "{}{}", run.out, run.err);
 }
 
 #[test]
