@@ -16,3 +16,4 @@ pub(crate) mod private;
 pub mod redact;
 pub mod sanitize;
 pub(crate) mod size;
+pub(crate) mod waiting_line;

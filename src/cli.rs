@@ -61,7 +61,7 @@ use gatewright_engine::error::Chain;
 use gatewright_engine::pack::builtin::Builtin;
 
 use crate::basics::clock::{Clock, SystemClock};
-use crate::basics::sanitize;
+use crate::basics::{sanitize, waiting_line};
 use crate::config::cluster_secrets::entry;
 use crate::config::environment::Environment;
 use crate::config::packs::{Folders, folders};
@@ -460,7 +460,7 @@ fn emit(text: &str) {
 
 /// Writes a text to standard error; when that is closed nobody can be told.
 fn complain(text: &str) {
-    drop(io::stderr().write_all(sanitize::lines(text).as_bytes()));
+    drop(io::stderr().write_all(format!("{}{}", waiting_line::erase(), sanitize::lines(text)).as_bytes()));
 }
 
 /// Writes a text to standard error in which everything of others is harmless already, and colors are meant.

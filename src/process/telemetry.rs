@@ -20,6 +20,8 @@ use tracing_subscriber::filter::Directive;
 use tracing_subscriber::fmt::{MakeWriter, fmt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::basics::waiting_line;
+
 pub(crate) use queue::Flush;
 
 /// A client that logs each failed request as an error of its own. We report failures where we know what they mean.
@@ -141,7 +143,8 @@ impl<W: Write> Write for Clean<W> {
             Some(token) if token == secret => token,
             _ => MASK.to_owned(),
         };
-        self.0.write_all(texts::replaced(&String::from_utf8_lossy(line), shown).as_bytes())?;
+        let text = texts::replaced(&String::from_utf8_lossy(line), shown);
+        self.0.write_all(format!("{}{text}", waiting_line::erase()).as_bytes())?;
         Ok(line.len())
     }
 

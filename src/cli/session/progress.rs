@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::time::sleep;
 
 use crate::basics::lock::lock;
+use crate::basics::waiting_line;
 
 /// What takes no longer needs no line.
 const DELAY: Duration = Duration::from_secs(2);
@@ -61,6 +62,7 @@ impl Progress {
         self.line.set_draw_target(ProgressDrawTarget::stderr());
         self.line.set_message(self.words(&waiting));
         self.line.enable_steady_tick(TICK);
+        waiting_line::set_shown(true);
     }
 
     /// Takes note that the round is over on a cluster.
@@ -74,6 +76,7 @@ impl Progress {
     pub(super) fn over(&self) {
         let _waiting = lock(&self.waiting);
         self.line.finish_and_clear();
+        waiting_line::set_shown(false);
     }
 
     fn words(&self, waiting: &BTreeSet<String>) -> String {
