@@ -60,10 +60,10 @@ pub(super) enum Writer {
 /// The list.
 ///
 /// All other files of a state folder stay where they are: locks and files that are being written; `key` and
-/// `installation`, which say who a host is; `audit.jsonl`, whose lines follow from each other; `clock` and `webhooks`,
-/// which are about this host alone; `known`, `fights`, `sources`, `discovery`, `clusters`, `cluster-secrets` and
-/// `cluster-folders`, which are made again at the cost of requests and reads; and `status/.sources`, because each host
-/// fetches for itself. Plans that people save lie wherever they say.
+/// `installation`, which say who a host is; `dashboard.token`, which is that of one host; `audit.jsonl`, whose lines
+/// follow from each other; `clock` and `webhooks`, which are about this host alone; `known`, `fights`, `sources`,
+/// `discovery`, `clusters`, `cluster-secrets` and `cluster-folders`, which are made again at the cost of requests and
+/// reads; and `status/.sources`, because each host fetches for itself. Plans that people save lie wherever they say.
 pub(super) const GROUPS: [Group; 10] = [
     group("approvals", Form::Token, Writer::Anybody, "a person approves on any host, and counts on it"),
     group("asked", Form::Target, Writer::Owner, "a person approves what another host holds"),
