@@ -24,7 +24,7 @@ fn a_first_config_file_plans_at_once_and_changes_nothing() {
     assert!(desk.path("specs").is_dir());
     desk.write("specs/edge.yaml", &gateway("default", "edge-of-init", 8080));
     run(&desk, &["config", "check"]).exits(0);
-    run(&desk, &["plan"]).exits(0).says("+ create Service default/edge-of-init").says("report: ");
+    run(&desk, &["plan"]).exits(0).says("missing Service default/edge-of-init").says("report: ");
     run(&desk, &["sync"]).exits(0).says("report: ");
     assert!(!shared().kubectl(&["get", "service", "edge-of-init"]).status.success(), "it compares only");
 }
