@@ -132,7 +132,7 @@ fn how(text: &str) -> Result<How, Failure> {
 /// Tells whether a source is a repository, as git takes it: a URL, `user@host:path`, or a path that is called like one.
 fn is_git(source: &str) -> bool {
     let is_remote = source.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'));
-    source.contains("://") || is_remote || source.trim_end_matches('/').ends_with(".git")
+    source.contains("://") || is_remote || source.trim_end_matches('/').strip_suffix(".git").is_some()
 }
 
 /// Whoever names a folder that is not there has misspelled it; the usual one is made.
@@ -161,9 +161,10 @@ fn source_of(source: &str, branch: &str) -> Result<Value, Failure> {
 fn next(file: &Path, source: &str, mode: Mode) -> String {
     let config =
         if file == Path::new("./gatewright.yaml") { String::new() } else { format!(" --config {}", file.display()) };
-    let specs = match is_git(source) {
-        true => "commit Gateways to the repository".to_owned(),
-        false => format!("put Gateways into {source}"),
+    let specs = if is_git(source) {
+        "commit Gateways to the repository".to_owned()
+    } else {
+        format!("put Gateways into {source}")
     };
     let last = match mode {
         Mode::Report => format!("gatewright run{config}   reports what differs, again and again"),
