@@ -34,7 +34,7 @@ fn to_be_adopted(parameters: &Value, pack: &str) -> (Site, Controller) {
     let (site, controller) = deployed(parameters);
     configure(&site, APPLY, pack);
     want(&site, "edge", parameters);
-    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=300s"]);
     controller.settle();
     (site, controller)
 }
@@ -218,7 +218,7 @@ fn the_release_of_the_defaults_is_adopted_without_a_restart() {
     let before = identities(server(), &site.name);
     site.run(&["adopt"]).exits(0);
     controller.settle();
-    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=300s"]);
     assert_eq!(identities(server(), &site.name), before);
 }
 

@@ -23,6 +23,8 @@ fn adopted(parameters: &Value) -> (Site, Controller) {
     let config = site.desk.read("gatewright.yaml");
     site.desk.write("gatewright.yaml", &format!("{config}packs: {{kgateway: {{managedBy: kgateway}}}}\n"));
     let controller = deployed_on(&site, parameters);
+    // Its pods are there before anybody compares what there is.
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=300s"]);
     server().give_ingress(&site.name, "edge", &["192.0.2.10"]);
     controller.settle();
     leave(&site, parameters, false);

@@ -32,7 +32,7 @@ pub(crate) fn provisioned() -> (Site, Controller) {
     controller.settle();
     for (name, address) in GATEWAYS {
         server.give_ingress("infra", name, &[address]);
-        site.kubectl(&["rollout", "status", &format!("deployment/{name}"), "--timeout=60s"]);
+        site.kubectl(&["rollout", "status", &format!("deployment/{name}"), "--timeout=300s"]);
     }
     controller.settle();
     (site, controller)

@@ -19,7 +19,7 @@ fn causes_a_reconcile(what: &str, site: &Site, controller: &Controller, act: imp
 #[test]
 fn changes_to_a_gateway_to_what_it_refers_to_and_to_its_children_do() {
     let (site, controller) = deployed(&json!({"kube": {}}));
-    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=300s"]);
     let patch = |what: &str, patch: &str| drop(site.kubectl(&["patch", what, "--type=merge", "-p", patch]));
     let causes = |what: &str, act: &dyn Fn()| causes_a_reconcile(what, &site, &controller, act);
     causes("a change of its parameters", &|| {
@@ -50,7 +50,7 @@ fn changes_to_a_gateway_to_what_it_refers_to_and_to_its_children_do() {
 #[test]
 fn a_status_and_what_does_not_belong_to_the_gateway_do_not() {
     let (site, controller) = deployed(&json!({"kube": {}}));
-    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=300s"]);
     set_self_managed(&site, "edge");
     for child in ["serviceaccount/edge", "configmap/edge", "service/edge", "deployment/edge"] {
         let patch = r#"[{"op": "remove", "path": "/metadata/ownerReferences"}]"#;
