@@ -44,7 +44,7 @@ enum Action {
 
 /// Verify that no line was changed, taken out or put in between.
 ///
-/// Each line holds the digest of the one before. Whoever can write in the state directory can write all of it anew: keep
+/// Each line holds the digest of the one before. Anybody who can write in the state directory can replace all of it: keep
 /// the digest that this prints elsewhere, or take one from the log of the daemon, and name it with --digest. Then that
 /// line must still be there.
 ///

@@ -23,8 +23,8 @@ const NAME: &str = "local";
 
 /// Write a first config file: where the specs come from, and the cluster that they are for.
 ///
-/// What no flag says is asked at a terminal, and has a default; with --yes, and in a script, the defaults count. The config
-/// file has one sync that compares and changes nothing, unless --mode says otherwise. No cluster is asked, and nothing
+/// It asks at a terminal for anything that no flag says, and has a default for it; with --yes, and in a script, the defaults
+/// count. The config file has one sync that compares and changes nothing, unless --mode says otherwise. No cluster is asked, and nothing
 /// that exists is overwritten. `gatewright import` writes the specs of a cluster, too.
 ///
 /// For example: `gatewright init fleet`, `gatewright init --source https://git.example.com/gateways.git --ref main --yes`.
@@ -54,7 +54,7 @@ pub(super) struct Args {
     yes: bool,
 }
 
-/// What rounds do.
+/// The mode of the rounds.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum How {
     Report,
@@ -135,7 +135,7 @@ fn is_git(source: &str) -> bool {
     source.contains("://") || is_remote || source.trim_end_matches('/').strip_suffix(".git").is_some()
 }
 
-/// Whoever names a folder that is not there has misspelled it; the usual one is made.
+/// Refuses a folder that is not there, because it is misspelled; the usual one is made.
 fn check_folder(folder: &Path, source: &str) -> Result<(), Failure> {
     let path = folder.join(source);
     if is_git(source) || source == format!("./{SPECS}") || path.is_dir() {

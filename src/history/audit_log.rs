@@ -1,9 +1,9 @@
 //! The audit log: a line for everything that somebody has decided and that a round has changed, in the order in which it
 //! happened. Each line holds the digest of the line before, so that none can be changed, taken out or put in between
-//! without all that follow it being written anew.
+//! without all that follow it being replaced.
 //!
-//! Who can write in the state folder can do that. Whoever keeps the digest of a line elsewhere, as a journal of logs does,
-//! notices it: [`verify`] looks for such a digest.
+//! Anybody who can write in the state folder can do that. A digest that is kept elsewhere, as in a journal of logs, shows
+//! it: [`verify`] looks for such a digest.
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
     pub previous: String,
 }
 
-/// Who has decided something, or has had a round.
+/// The source of an entry: a person who has decided something, or the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Actor {
@@ -59,7 +59,7 @@ pub(crate) enum Via {
     Dashboard,
 }
 
-/// What has happened.
+/// The decision, or the round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(crate) enum Event {
@@ -115,7 +115,7 @@ pub(crate) enum Event {
     },
 }
 
-/// How a round ended on a cluster.
+/// The outcome of a round on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OfCluster {
     pub state: ClusterState,
@@ -194,7 +194,7 @@ pub(crate) enum Broken {
     Digest(String),
 }
 
-/// What is known of a log that is as it was written.
+/// The result for a log that is as it was written.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Verified {

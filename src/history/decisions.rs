@@ -1,4 +1,4 @@
-//! What people decide about rounds: each is written into the audit log first, and then where rounds look for it.
+//! Decisions of people about rounds: each is written into the audit log first, and then where rounds look for it.
 
 use std::time::Duration;
 

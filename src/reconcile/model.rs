@@ -100,7 +100,7 @@ pub struct Order {
     pub bodies: Option<Marks>,
     /// The places of all rounds of the process.
     pub places: Places,
-    /// Whoever is told of each cluster on which the round is over.
+    /// Told of each cluster on which the round is over.
     pub ended: Option<Arc<Ended>>,
 }
 

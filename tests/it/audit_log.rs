@@ -72,7 +72,7 @@ fn a_log_that_somebody_has_changed_is_told() {
     desk.run(&["audit", "verify", "--digest", &digest]).exits(0);
 }
 
-/// What cannot be written down is not decided.
+/// A decision that cannot be written down is refused.
 #[test]
 fn nothing_is_approved_where_the_audit_log_cannot_be_written() {
     let desk = desk("edge", &[("out", folder())]);

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::basics::lock::lock;
 use crate::basics::waiting_line;
 
-/// What takes no longer needs no line.
+/// A round that takes no longer than this needs no line.
 const DELAY: Duration = Duration::from_secs(2);
 
 /// The interval at which the line moves.
@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(120);
 /// The most clusters that are named.
 const NAMED: usize = 3;
 
-/// How far a round is.
+/// The progress of a round.
 pub(super) struct Progress {
     what: String,
     number: usize,

@@ -76,7 +76,7 @@ fn a_long_line_is_found_again() {
 }
 
 proptest! {
-    /// Whatever is done to some bytes before the last line is noticed, and to the last one by who has kept its digest.
+    /// A change of bytes before the last line is noticed, and one of the last line by its digest, if that was kept.
     #[test]
     fn a_change_is_noticed(at in 0_usize..2000, with in "[ -~]{0,12}", takes in 0_usize..40) {
         let (_folder, state) = state();

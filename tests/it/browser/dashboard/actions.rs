@@ -53,7 +53,7 @@ fn what_waits_is_approved_in_the_browser_by_who_has_the_token() {
     assert!(!fleet.desk.read("log").contains(&token));
 }
 
-/// What is typed stays when there is news.
+/// News leave a text alone that somebody is typing.
 #[test]
 fn news_take_no_words_away_from_who_writes_them() {
     let fleet = Fleet::start_with(&state::names(), ", actions: true", state::ordinary);
