@@ -94,7 +94,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Args::Resume { sync } => {
             check_names("sync", [sync], &config.settings.syncs)?;
             let was = others::instead(context, (&config, sync), |state| {
-                context.audit(state, Event::RolloutsResumed { sync: sync.clone() })?;
+                let ledger = record::read(state, sync).map_err(|error| unusable(sync, error))?;
+                if ledger.paused.is_some() {
+                    context.audit(state, Event::RolloutsResumed { sync: sync.clone() })?;
+                }
                 record::update(state, sync, |ledger| ledger.paused.take()).map_err(|error| unusable(sync, error))
             })?;
             let was = was.map_or_else(|| "they were not paused".to_owned(), |was| format!("they were {}", was.words()));

@@ -58,13 +58,13 @@ impl Decider<'_> {
 
     /// Ends the suspension of a sync; returns the one that there was.
     pub(crate) fn resume(&self, sync: &str) -> Result<Option<Suspension>, StateError> {
-        // What cannot be read is removed all the same: that is the way out.
         let now = timekeeping::believed(self.state, self.clock);
-        let was = suspension::of(self.state, sync, now).unwrap_or_default();
-        if was.is_some() {
+        let was = suspension::of(self.state, sync, now);
+        // What cannot be read suspends it, too, and is removed all the same: that is the way out.
+        if !matches!(was, Ok(None)) {
             self.audit(Event::Resumed { sync: sync.to_owned() })?;
         }
         SUSPENDED.remove(self.state, &[sync])?;
-        Ok(was)
+        Ok(was.unwrap_or_default())
     }
 }

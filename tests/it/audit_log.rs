@@ -35,10 +35,13 @@ fn what_people_decide_and_rounds_change_is_in_the_audit_log() {
     desk.run(&["suspend", "edge", "--reason", "friday"]).exits(0);
     desk.run(&["resume", "edge"]).exits(0);
     desk.run(&["resume", "edge"]).exits(0);
+    // A suspension that cannot be read suspends, too: to end it is a decision like any other.
+    desk.write("state/suspended/edge.json", "{");
+    desk.run(&["resume", "edge"]).exits(0);
     let all = entries(&desk, &["edge"]);
     let events: Vec<&str> = all.iter().rev().filter_map(|entry| entry["event"].as_str()).collect();
-    assert_eq!(events, ["round", "approved", "round", "suspended", "resumed"]);
-    let [approved, pruned] = [&all[3], &all[2]];
+    assert_eq!(events, ["round", "approved", "round", "suspended", "resumed", "resumed"]);
+    let [approved, pruned] = [&all[4], &all[3]];
     assert_eq!(
         (&approved["reason"], &approved["token"], &approved["by"]["via"]),
         (&json!("edge moves"), &json!(token), &json!("command"))
@@ -46,8 +49,8 @@ fn what_people_decide_and_rounds_change_is_in_the_audit_log() {
     let of_cluster = &pruned["clusters"]["out"];
     assert_eq!((&of_cluster["changes"]["prune"], &of_cluster["approved"]), (&json!(4), &json!([token])));
     let text =
-        desk.run(&["audit", "-n", "2"]).exits(0).says("resumed sync edge\n").says("suspended sync edge: friday\n");
-    assert_eq!(text.out.lines().count(), 2);
+        desk.run(&["audit", "-n", "3"]).exits(0).says("resumed sync edge\n").says("suspended sync edge: friday\n");
+    assert_eq!(text.out.lines().count(), 3);
     assert_eq!(entries(&desk, &["other"]), [Value::Null; 0]);
 }
 
