@@ -5,9 +5,12 @@ mod prepare;
 mod progress;
 pub(super) mod question;
 mod specs;
+#[cfg(test)]
+mod tests;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -451,12 +454,17 @@ pub(super) fn stopped() -> Failure {
     Failure { code: EXIT_FAILED, message, hint: None }
 }
 
+fn is_full(why: &io::Error) -> bool {
+    matches!(why.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
         Self::of(&error).hint(match error {
             StateError::Locked(..) => {
                 "a daemon with this state directory does the rounds by itself; stop it to do one by hand"
             }
+            StateError::Write(_, why) if is_full(&why) => "make room on that file system",
             StateError::Read(..) | StateError::Write(..) => {
                 "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
             }
