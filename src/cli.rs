@@ -14,6 +14,7 @@ mod defaults;
 mod destroy;
 mod diff;
 mod elsewhere;
+mod events;
 mod explain;
 mod first_config;
 mod format;
@@ -139,6 +140,7 @@ enum Command {
     Clusters(clusters::Args),
     Hosts(hosts::Args),
     Tree(tree::Args),
+    Events(events::Args),
     History(history::Args),
     #[command(subcommand)]
     Report(report::Args),
@@ -304,6 +306,7 @@ impl Context {
             Command::Explain(args) => explain::run(&self, &args),
             Command::Defaults(args) => defaults::run(&self, &args),
             Command::Tree(args) => tree::run(&self, &args),
+            Command::Events(args) => events::run(&self, &args),
             Command::Clusters(args) => clusters::run(&self, &args),
             Command::Hosts(args) => hosts::run(&self, &args),
             Command::Status(args) => status::run(&self, &args),

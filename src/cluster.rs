@@ -121,6 +121,39 @@ pub struct MetadataList {
     pub date: Option<Timestamp>,
 }
 
+/// An Event on an API server: word of something that has happened to an object, for people who look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Whether something is wrong.
+    pub event_type: EventType,
+    /// The reason in one word, such as `Updated`.
+    pub reason: &'static str,
+    /// The action, such as `update`.
+    pub action: &'static str,
+    /// The message; it is cut where Kubernetes takes no more.
+    pub note: String,
+    /// The object.
+    pub regarding: (Gvk, ObjectId),
+    /// Its uid; empty if it does not exist.
+    pub uid: String,
+    /// The round. What a round says of an object a second time is the same Event.
+    pub run: String,
+    /// When it happened.
+    pub time: Timestamp,
+}
+
+/// The type of an Event, as Kubernetes knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    /// For information.
+    Normal,
+    /// Something is wrong.
+    Warning,
+}
+
+/// The namespace of Events about what is in none; the API takes no other but `kube-system`.
+pub(crate) const NO_NAMESPACE: &str = "default";
+
 /// The namespace of our own records on an API server.
 pub const SYSTEM_NAMESPACE: &str = "gatewright-system";
 
@@ -161,6 +194,11 @@ pub trait Cluster: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Lists all objects of a kind in a namespace, whoever has made them. None, where nothing comes to life.
+    async fn list_within(&self, _kind: &Gvk, _namespace: &str) -> Result<Vec<Live>, ClusterError> {
+        Ok(Vec::new())
+    }
+
     /// Reads one object; `None` if it does not exist.
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError>;
 
@@ -193,6 +231,11 @@ pub trait Cluster: Send + Sync {
 
     /// Deletes an object, only if it is still the one that was read. An object that is already gone is no error.
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError>;
+
+    /// Records an Event. Nothing, where there are none.
+    async fn record_event(&self, _event: &Event) -> Result<(), ClusterError> {
+        Ok(())
+    }
 
     /// Reads a record of ours.
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError>;

@@ -40,6 +40,7 @@ mod generation;
 mod hosts;
 mod measure;
 mod pages;
+mod pressure;
 mod rounds;
 pub(crate) mod simulated;
 mod sources;

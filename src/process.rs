@@ -3,6 +3,7 @@
 //! May use `state` and `basics`.
 
 pub(crate) mod http;
+pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod service;
 pub(crate) mod telemetry;

@@ -20,6 +20,7 @@ pub(crate) mod cache;
 mod capacity;
 pub mod depends;
 pub(crate) mod drift;
+pub(crate) mod events;
 pub mod fleet;
 mod gates;
 pub(crate) mod gone;

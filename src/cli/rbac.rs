@@ -72,8 +72,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         (None, None) => json!({"apiGroup": RBAC, "kind": "User", "name": args.user}),
     };
     for prepared in &ready.rounds {
-        let creates_namespaces = prepared.order.settings.create_namespaces;
-        let extent = Extent { is_read_only: args.read_only, creates_namespaces };
+        let extent = Extent::of(&prepared.order.settings, args.read_only);
         let account = prepared.order.settings.impersonate.as_ref();
         let request = Request { sync: &args.sync, subject: &subject, extent, account };
         let mut renderings = Vec::new();

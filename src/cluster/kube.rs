@@ -8,6 +8,7 @@ mod contents;
 mod discovery;
 #[cfg(test)]
 mod endless;
+mod events;
 mod failure;
 #[cfg(test)]
 mod faults;
@@ -39,7 +40,7 @@ use crate::cluster::account::{Account, Acting};
 use crate::cluster::budget::Budget;
 use crate::cluster::kubeconfig::{Settings, StandardLookup};
 use crate::cluster::right::Right;
-use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
+use crate::cluster::{Cluster, ClusterError, Event, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
 use discovery::Discovery;
 use failure::Failure;
 use resource::Attempt;
@@ -149,6 +150,10 @@ impl Cluster for KubeCluster {
         self.try_search(kind, search).await.map_err(|failure| failure.into_error(&attempt))
     }
 
+    async fn list_within(&self, kind: &Gvk, namespace: &str) -> Result<Vec<Live>, ClusterError> {
+        self.list_all(kind, Some(namespace)).await
+    }
+
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         self.told(kind, &Attempt::on(id, "read"), self.try_get(kind, id).await)
     }
@@ -186,6 +191,10 @@ impl Cluster for KubeCluster {
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {
         let deleted = self.try_delete(kind, id, uid, resource_version).await;
         self.told(kind, &Attempt::on(id, "delete"), deleted)
+    }
+
+    async fn record_event(&self, event: &Event) -> Result<(), ClusterError> {
+        events::record(&self.transport, event).await
     }
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {

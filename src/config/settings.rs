@@ -261,6 +261,9 @@ pub struct SyncSettings {
     /// The rules for what is awaited.
     #[serde(default)]
     pub wait: WaitSettings,
+    /// Whether a Kubernetes Event tells of each object that was changed (`kubectl describe`, `kubectl events`).
+    #[serde(default)]
+    pub events: bool,
     /// The order in which clusters get what replaces pods.
     #[serde(default)]
     pub rollout: RolloutSettings,

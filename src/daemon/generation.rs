@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use super::pressure;
 use super::rounds::{Sibling, Sync};
 use super::sources::SourceCaches;
 use super::turns::Turns;
@@ -26,6 +27,7 @@ use crate::desired::rendering::renderings::Renderings;
 use crate::desired::{assemble, cluster_folders};
 use crate::history::archive::Archive;
 use crate::history::journal;
+use crate::process::memory::MemoryGroup;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::depends::Dependencies;
@@ -220,12 +222,24 @@ impl Prepared {
                 stop.run_until_cancelled(breaker.watch(cluster.as_ref())).await;
             });
         }
+        common.save_memory(others, shared);
         sources.start(shared, others);
         generation
     }
 }
 
 impl Common {
+    /// Has memory saved where it runs short and there is a limit.
+    fn save_memory(&self, tasks: &mut Tasks, shared: &Shared) {
+        let Some(group) = MemoryGroup::of_this_process() else { return };
+        let (places, syncs, metrics) = (self.places.clone(), Arc::clone(&self.syncs), Arc::clone(&shared.metrics));
+        let stop = tasks.stop.clone();
+        tasks.running.spawn(async move {
+            let forget = || syncs.values().for_each(|sync| sync.renderings.forget());
+            stop.run_until_cancelled(pressure::relieve(&group, &places, &metrics, forget)).await;
+        });
+    }
+
     /// Has what is known of clusters that have another name now go on, for some syncs.
     fn carry_over(&self, syncs: &BTreeSet<String>, shared: &Shared) {
         // Without it nothing is deleted in the first round of the new name, and the next start goes on with it.

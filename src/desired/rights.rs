@@ -11,12 +11,16 @@ use gatewright_engine::spec::GATEWAY_API;
 use gatewright_engine::unit::{Rendering, Unit};
 use serde_json::{Value, json};
 
-use crate::cluster::SYSTEM_NAMESPACE;
 use crate::cluster::account::Account;
 use crate::cluster::right::{IMPERSONATE, Right};
+use crate::cluster::{NO_NAMESPACE, SYSTEM_NAMESPACE};
+use crate::config::settings::SyncSettings;
 
 /// The group of roles and bindings.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// The group of Events.
+const EVENTS: &str = "events.k8s.io";
 
 /// Kinds of RBAC to which rights are given, not only written: an API server lets nobody give what he has not himself.
 const ROLES: [&str; 2] = ["Role", "ClusterRole"];
@@ -45,6 +49,16 @@ pub(crate) struct Extent {
     pub is_read_only: bool,
     /// Whether missing namespaces are made.
     pub creates_namespaces: bool,
+    /// Whether Events are recorded about what is changed.
+    pub records_events: bool,
+}
+
+impl Extent {
+    /// Returns what a sync needs by its settings.
+    pub(crate) fn of(settings: &SyncSettings, is_read_only: bool) -> Self {
+        let (creates_namespaces, records_events) = (settings.create_namespaces, settings.events);
+        Self { is_read_only, creates_namespaces, records_events }
+    }
 }
 
 /// The rules that are needed everywhere, and those in single namespaces.
@@ -159,6 +173,10 @@ fn needs<'a>(extent: Extent, renderings: impl IntoIterator<Item = &'a Rendering>
             for cause in ["events", "pods"] {
                 add(places.entry(namespace.clone()).or_default(), "", &["list"], &[], cause);
             }
+        }
+        if extent.records_events && !extent.is_read_only {
+            let place = if namespace.is_empty() { NO_NAMESPACE } else { &namespace };
+            add(places.entry(place.to_owned()).or_default(), EVENTS, &["create"], &[], "events");
         }
         let rules = if namespace.is_empty() { &mut everywhere } else { places.entry(namespace).or_default() };
         let verbs: &[_] = if extent.is_read_only { &["get"] } else { &["get", "create", "patch", "delete"] };

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::fence::Fence;
 use crate::cluster::permit;
 use crate::cluster::right::Right;
-use crate::cluster::{Cluster, ClusterError, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
+use crate::cluster::{Cluster, ClusterError, Event, Kinds, MetadataList, Mode, Precondition, Range, Record, Search};
 
 /// A cluster behind the fence of a sync: what only looks goes through, what changes something asks first.
 pub(crate) struct Fenced {
@@ -72,6 +72,10 @@ impl Cluster for Fenced {
         self.inner.search(kind, search).await
     }
 
+    async fn list_within(&self, kind: &Gvk, namespace: &str) -> Result<Vec<Live>, ClusterError> {
+        self.inner.list_within(kind, namespace).await
+    }
+
     async fn get(&self, kind: &Gvk, id: &ObjectId) -> Result<Option<Live>, ClusterError> {
         self.inner.get(kind, id).await
     }
@@ -105,6 +109,11 @@ impl Cluster for Fenced {
     async fn delete(&self, kind: &Gvk, id: &ObjectId, uid: &str, resource_version: &str) -> Result<(), ClusterError> {
         let change = self.inner.delete(kind, id, uid, resource_version);
         self.change(Mode::Real, || format!("delete {id}"), change).await
+    }
+
+    async fn record_event(&self, event: &Event) -> Result<(), ClusterError> {
+        let change = self.inner.record_event(event);
+        self.change(Mode::Real, || format!("record an Event about {}", event.regarding.1), change).await
     }
 
     async fn read_record(&self, name: &str) -> Result<Option<Record>, ClusterError> {

@@ -41,7 +41,15 @@ pub(crate) struct Metrics {
     notifications: Series<Counter>,
     waiting: Series<Gauge>,
     reloaded: Gauge,
+    memory_short: Gauge,
     secrets: Series<Gauge>,
+}
+
+/// Registers a metric without labels.
+fn gauge(registry: &mut Registry, name: &str, help: &str) -> Gauge {
+    let gauge = Gauge::default();
+    registry.register(name, help, gauge.clone());
+    gauge
 }
 
 impl Metrics {
@@ -50,16 +58,17 @@ impl Metrics {
         let mut registry = Registry::with_prefix("gatewright");
         let build = Info::new(vec![("version".to_owned(), version.to_owned())]);
         registry.register("build", "The running version", build);
-        let reloaded = Gauge::default();
         let help = "Whether the last attempt to load the configuration succeeded";
-        registry.register("config_last_reload_successful", help, reloaded.clone());
+        let reloaded = gauge(&mut registry, "config_last_reload_successful", help);
+        let help = "Whether memory runs short, so that there are fewer rounds at a time";
+        let memory_short = gauge(&mut registry, "memory_short", help);
         let all = &mut registry;
         Self {
             rounds: Series::new(all, "rounds", "Rounds of a sync on a cluster, by how they ended"),
             durations: Series::of_rounds(
                 all,
                 "round_duration",
-                "How long rounds of a sync took on all its clusters together",
+                "Time of rounds of a sync on all its clusters together",
             ),
             successes: Series::of_times(
                 all,
@@ -87,6 +96,7 @@ impl Metrics {
             notifications: Series::new(all, "notifications", "Notifications to a webhook, by what came of a try"),
             waiting: Series::new(all, "notifications_waiting", "Notifications not delivered yet"),
             reloaded,
+            memory_short,
             secrets: Series::new(
                 all,
                 "cluster_secrets_last_read_successful",
@@ -192,6 +202,11 @@ impl Metrics {
     /// Records whether the configuration could be loaded, at the start and at each reload.
     pub(crate) fn reloaded(&self, successful: bool) {
         self.reloaded.set(i64::from(successful));
+    }
+
+    /// Records whether memory runs short.
+    pub(crate) fn memory_is_short(&self, is_short: bool) {
+        self.memory_short.set(i64::from(is_short));
     }
 
     /// Records whether the clusters of an entry of `clusterSecrets` could be read and used.

@@ -40,6 +40,7 @@ use crate::reconcile::aliases::{Aliases, Names};
 use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::depends::{Dependencies, Waiting};
+use crate::reconcile::events::EventRecorder;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::places::{Place, Places};
 use crate::reconcile::render_history::RenderHistory;
@@ -163,6 +164,8 @@ pub struct RoundSettings {
     pub waiting: Option<Waiting>,
     /// Whether a plan keeps the bodies of what it changes, and how much of them.
     pub bodies: Option<Marks>,
+    /// Records Events of what is done; `None` records none.
+    pub events: Option<EventRecorder>,
     /// The place of the round among those of the process.
     pub(crate) place: Place,
     /// Tells whether the sync was suspended meanwhile.

@@ -11,7 +11,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
@@ -19,6 +19,9 @@ use crate::basics::lock::lock;
 
 /// The number of places. A round holds some 0.3 MB for each Gateway.
 const PLACES: usize = 32;
+
+/// The places that are left where memory is short.
+const FEW: usize = 2;
 
 /// The longest time that a round keeps its place.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -34,11 +37,26 @@ impl Default for Places {
 }
 
 impl Places {
+    /// Takes most of the places away, once the rounds before have left theirs, until what is returned is dropped.
+    pub(crate) async fn narrow(&self) -> Narrowed {
+        let most = u32::try_from(PLACES - FEW).expect("there are few places");
+        Narrowed(Arc::clone(&self.0).acquire_many_owned(most).await.expect("nobody closes the semaphore"))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.0.available_permits()
+    }
+
     /// Returns what takes a place for a round.
     pub(super) fn for_round(&self) -> Place {
         Place { places: self.clone(), held: Mutex::default() }
     }
 }
+
+/// The places that no round has for now.
+#[must_use]
+pub(crate) struct Narrowed(#[expect(dead_code, reason = "held until it is dropped")] OwnedSemaphorePermit);
 
 /// The place of one round, once it is taken.
 pub(crate) struct Place {
@@ -81,10 +99,6 @@ mod tests {
 
     use super::*;
 
-    fn is_free(places: &Places) -> bool {
-        places.0.available_permits() > 0
-    }
-
     #[tokio::test(start_paused = true)]
     async fn whoever_comes_late_waits_until_a_place_is_left() {
         let places = Places::default();
@@ -97,10 +111,10 @@ mod tests {
         assert!(late.take().now_or_never().is_none());
         rounds[3].leave();
         tokio::time::timeout(Duration::from_secs(1), late.take()).await.expect("one was left");
-        assert!(!is_free(&places));
+        assert_eq!(places.free(), 0);
         drop(rounds);
         sleep(Duration::from_millis(1)).await;
-        assert_eq!(places.0.available_permits(), PLACES - 1);
+        assert_eq!(places.free(), PLACES - 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,6 +43,7 @@ mod drift;
 mod dynamo;
 mod envoy;
 mod errors;
+mod events;
 mod explain;
 mod faults;
 mod first_contact;

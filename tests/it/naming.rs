@@ -67,6 +67,7 @@ fn yaml_says_what_json_says() {
         &["history"],
         &["inventory", "show"],
         &["orphans"],
+        &["events"],
         &["report", "list"],
         &["report", "show"],
         &["explain", "deploy/shop/storefront", "spec.replicas", "-f", "specs"],

@@ -196,6 +196,8 @@ fn outputs(site: &Site) -> BTreeMap<String, Run> {
         "status --format json",
         "status -o yaml",
         "tree -o yaml",
+        "events",
+        "events -o json",
         "audit",
         "audit -o yaml",
         "history",
@@ -243,7 +245,7 @@ fn assert_silent(site: &Site, secrets: &[&Secrets]) {
 
 #[test]
 fn no_command_log_or_file_shows_a_secret_and_a_change_shows_as_one() {
-    let site = Site::new("unclaimed: apply");
+    let site = Site::new("unclaimed: apply, events: true");
     let config = site.desk.read("gatewright.yaml");
     let receiver = Receiver::start();
     let webhook = |form: &str| format!("{form}: {{url: \"{}\", format: {form}}}", receiver.url(&format!("/{form}")));
@@ -286,11 +288,15 @@ fn no_command_log_or_file_shows_a_secret_and_a_change_shows_as_one() {
         ours.are_not_in(&it.text, &it.path);
         theirs.are_not_in(&it.text, &it.path);
     }
+    let events = site.kubectl(&["get", "events.events.k8s.io", "-o", "json"]);
+    assert_eq!(events.matches("\"gatewright.dev/gatewright\"").count(), 6, "three objects made and changed: {events}");
+    ours.are_not_in(&events, "the Events");
+    theirs.are_not_in(&events, "the Events");
 }
 
 #[test]
 fn a_server_that_quotes_what_it_was_sent_is_quoted_without_it() {
-    let site = Site::new("unclaimed: apply");
+    let site = Site::new("unclaimed: apply, events: true");
     let secrets = Secrets::fixed("quoted");
     for (file, text) in secrets.specs(&site.name) {
         site.desk.write(&format!("specs/{file}"), &text);
@@ -314,6 +320,7 @@ fn a_server_that_quotes_what_it_was_sent_is_quoted_without_it() {
             secrets.are_not_in(&format!("{}{}", run.out, run.err), "an error");
         }
     }
+    secrets.are_not_in(&site.kubectl(&["get", "events", "-o", "json"]), "the Events");
     let mut kept = Vec::new();
     files(&site.desk.path("state/reports"), &mut kept);
     for (path, text) in kept {

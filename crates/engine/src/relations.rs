@@ -3,6 +3,8 @@
 //!
 //! What is told here is for people who look at a tree of objects; nothing is decided by it.
 
+pub mod made;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;

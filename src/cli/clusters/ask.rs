@@ -88,7 +88,7 @@ fn need(session: &Session<'_>, lines: &mut [Line], needed: &mut Needed) -> Vec<u
 
 fn need_of(session: &Session<'_>, prepared: &Prepared, needed: &mut Needed) -> Option<u8> {
     let settings = &prepared.order.settings;
-    let extent = Extent { is_read_only: settings.mode == Mode::Report, creates_namespaces: settings.create_namespaces };
+    let extent = Extent::of(settings, settings.mode == Mode::Report);
     let mut codes = Vec::new();
     for (cluster, want) in &prepared.wanted {
         match session.block_on(want.rendering()) {

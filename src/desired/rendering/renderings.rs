@@ -73,6 +73,11 @@ impl Renderings {
         Self { fleet: Some(Arc::clone(fleet)), fleet_key: digest(format!("{fleet:?}").as_bytes()), ..self }
     }
 
+    /// Forgets what was read and rendered: it is made again when somebody asks.
+    pub(crate) fn forget(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Edition::default();
+    }
+
     fn terms(&self) -> Terms {
         let (limit, title) = (self.settings.render_timeout, self.marker.sync.clone());
         Terms { limit, title, progress: self.progress.clone() }

@@ -8,6 +8,7 @@ use gatewright_engine::kinds::name::KindName;
 use gatewright_engine::plan::conflicts::Conflicts;
 use gatewright_engine::plan::conflicts::fights::Fights;
 use gatewright_engine::plan::policies::{Confirm, MaxDelete, Policies};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{fights, known};
@@ -23,6 +24,7 @@ use crate::history::journal;
 use crate::inventory::audit::Audit;
 use crate::reconcile::aliases::Names;
 use crate::reconcile::depends::Waiting;
+use crate::reconcile::events::EventRecorder;
 use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
 use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::Turn;
@@ -70,6 +72,7 @@ pub(super) fn of(
         siblings: order.siblings.get(&name).cloned().unwrap_or_default(),
         names: names(order, &name, state),
         audit: cluster.carries_marks().then_some(audit),
+        events: events(order, &about),
         recorder: recorder(order, about),
         undo: order.undo.as_ref().map(|undo| undo.get(&name).cloned().unwrap_or_default()),
         pinned,
@@ -111,6 +114,12 @@ fn names(order: &Order, name: &str, state: &State) -> Names {
 fn recorder(order: &Order, about: About) -> Option<Arc<Recorder>> {
     let archive = order.archive.as_ref().filter(|_| order.mode == Mode::Apply);
     archive.map(|archive| Arc::new(archive.recorder(about)))
+}
+
+fn events(order: &Order, about: &About) -> Option<EventRecorder> {
+    let is_told = order.settings.events && order.mode == Mode::Apply;
+    let (run, cause, started) = (about.run.clone(), order.cause.clone(), about.started);
+    is_told.then(|| EventRecorder { run, cause, started, begun: Instant::now() })
 }
 
 fn policies(

@@ -16,6 +16,7 @@ use crate::inventory::store::Store;
 use crate::reconcile::apply::model::{Applied, Terms};
 use crate::reconcile::apply::prune::prune;
 use crate::reconcile::cache::LastRound;
+use crate::reconcile::events;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
 use crate::reconcile::references::missing;
 use crate::reconcile::wait::{judge, wait};
@@ -45,6 +46,7 @@ pub(super) async fn finish(
     if ended.is_ok() {
         applied.outcomes.extend(released(&plan));
     }
+    events::record(cluster, settings, &plan, &applied).await;
     let mut report = report(settings, facts, &plan, &applied, &after.live, &after.unhealthy);
     report.notes.append(&mut after.notes);
     if let Err(error) = ended {
