@@ -4,6 +4,7 @@ use super::*;
 fn full() -> Metrics {
     let metrics = Metrics::new("1.2.3");
     metrics.reloaded(true);
+    metrics.memory_is_short(true);
     metrics.round("gateways", "eu-1", "done");
     metrics.round_took("gateways", 0.3);
     metrics.succeeded("gateways", "eu-1", 1_780_000_000.5);
@@ -40,6 +41,7 @@ fn everything_that_is_said_is_shown() {
         [
             "gatewright_build_info{version=\"1.2.3\"} 1",
             "gatewright_config_last_reload_successful 1",
+            "gatewright_memory_short 1",
             "gatewright_rounds_total{sync=\"gateways\",cluster=\"eu-1\",result=\"done\"} 1",
             "gatewright_round_duration_seconds_sum{sync=\"gateways\"} 0.3",
             "gatewright_round_duration_seconds_count{sync=\"gateways\"} 1",
