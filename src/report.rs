@@ -307,6 +307,9 @@ pub struct UnitReport {
     pub addresses: Vec<String>,
     /// On which ports.
     pub ports: Vec<u16>,
+    /// The images that its pods are to run, sorted; none of a unit that was not rendered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
     /// Its pods; absent where it has none, or they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<Count>,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::choice::Choice;
-use super::format::Format;
+use super::format::{ListFormat, names};
 use super::session::{Session, is_chosen};
 use super::{Context, EXIT_FAILED, Failure, print, worst};
 use crate::basics::duration::Period;
@@ -52,7 +52,7 @@ pub(super) struct Args {
     timeout: Period,
     /// The output format.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Something else than listing them.
@@ -152,7 +152,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     match args.format.data() {
         Some(data) => data.print(&json!({"schema": SCHEMA, "clusters": lines})),
-        None => print(&text::of(&lines)),
+        None if args.format == ListFormat::Name => print(&names(lines.iter().map(|line| &line.name))),
+        None => print(&text::of(&lines, args.format == ListFormat::Wide)),
     }
     Ok(worst(codes))
 }

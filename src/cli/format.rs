@@ -1,5 +1,7 @@
 //! The forms in which commands print what they have found: for people, and for programs.
 
+use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use gatewright_engine::yaml;
@@ -13,6 +15,21 @@ use crate::basics::sanitize;
 pub(super) enum Format {
     /// For people.
     Text,
+    /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
+    Json,
+    /// The same as YAML documents.
+    Yaml,
+}
+
+/// The form of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ListFormat {
+    /// For people.
+    Text,
+    /// For people, with nothing left out.
+    Wide,
+    /// The names alone, each on a line of its own, as other commands take them.
+    Name,
     /// For programs: JSON documents, each on a line of its own. docs/schema has their schemas.
     Json,
     /// The same as YAML documents.
@@ -35,6 +52,23 @@ impl Format {
             Self::Yaml => Some(Data::Yaml),
         }
     }
+}
+
+impl ListFormat {
+    /// Returns the form for programs, unless it is another.
+    pub(super) fn data(self) -> Option<Data> {
+        match self {
+            Self::Text | Self::Wide | Self::Name => None,
+            Self::Json => Some(Data::Json),
+            Self::Yaml => Some(Data::Yaml),
+        }
+    }
+}
+
+/// Puts each name on a line of its own, and each only once.
+pub(super) fn names<T: Display + Ord>(all: impl IntoIterator<Item = T>) -> String {
+    let all: BTreeSet<T> = all.into_iter().collect();
+    all.into_iter().map(|name| name.to_string() + "\n").collect()
 }
 
 impl Data {

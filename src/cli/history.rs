@@ -2,17 +2,19 @@
 
 use gatewright_engine::problem::counted;
 
-use super::format::Format;
-use super::plan::show;
-use super::view::Extent;
-use super::{Context, Failure, check_names, complain, others, print};
+use super::format::ListFormat;
+use super::watch::Watch;
+use super::{Context, Failure, check_names, complain};
+use crate::basics::sanitize;
+use crate::config::Config;
 use crate::history::journal;
 use crate::report::Report;
+use crate::report::folded::Printed;
 
 /// List the rounds that changed something or said something new, the newest first.
 ///
 /// Each line ends with the file of the whole report, as JSON. Beside it, with the same name, it has the forms that
-/// `reports.formats` says, .txt for people if nothing else. Exit codes: 0, or 64 usage or configuration.
+/// `reports.formats` says, .txt for people if nothing else. -o name prints the names of the runs, as `undo` takes them. Exit codes: 0, or 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The sync; all of them if absent.
@@ -23,26 +25,32 @@ pub(super) struct Args {
     limit: usize,
     /// The output format; as JSON or YAML these are whole reports.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: ListFormat,
+    #[command(flatten)]
+    watch: Watch,
 }
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load()?;
-    others::looking(context, &config)?;
+    args.watch.print(context, &config, |_| shown(args, &config))
+}
+
+/// Returns what there is to be seen now.
+fn shown(args: &Args, config: &Config) -> Result<String, Failure> {
+    let mut out = String::new();
     let mut history = journal::history(&config.reports_dir, args.sync.as_deref()).take(args.limit).peekable();
     if history.peek().is_none() {
         // A sync that is configured no more may still have a past.
         check_names("sync", &args.sync, &config.settings.syncs)?;
         complain("gatewright: there are no reports of rounds yet\n");
     }
-    for (path, report) in history {
-        match args.format {
-            Format::Text => print(&format!("{}  {}\n", line(&report), path.display())),
-            Format::Json | Format::Yaml => show(context, &report, args.format, Extent::default()),
-        }
-    }
-    Ok(0)
+    out.extend(history.map(|(path, report)| match (args.format, args.format.data()) {
+        (_, Some(data)) => data.text(&Printed::of(&report)),
+        (ListFormat::Name, None) => format!("{}\n", report.run),
+        (_, None) => format!("{}  {}\n", line(&report), path.display()),
+    }));
+    Ok(sanitize::lines(&out).into_owned())
 }
 
 fn line(report: &Report) -> String {

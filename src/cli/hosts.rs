@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::json;
 
-use super::format::Format;
+use super::format::{ListFormat, names};
 use super::session::runtime;
 use super::table::table;
 use super::{Context, Failure, print};
@@ -24,7 +24,7 @@ const SCHEMA: &str = "gatewright.dev/hosts/v1alpha1";
 pub(super) struct Args {
     /// The output format.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// A host.
@@ -56,6 +56,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     match args.format.data() {
         Some(data) => data.print(&json!({"schema": SCHEMA, "hosts": lines, "unowned": nobody})),
+        None if args.format == ListFormat::Name => print(&names(lines.keys())),
         None => print(&text(&lines, &nobody, context.clock.now())),
     }
     Ok(0)

@@ -7,7 +7,7 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::text::count;
 use serde_json::{Value, json};
 
-use super::format::Format;
+use super::format::{ListFormat, names};
 use super::session::Session;
 use super::table::table;
 use super::{Context, EXIT_FAILED, Failure, check_names, print, worst};
@@ -52,7 +52,7 @@ pub(super) struct Show {
     cluster: Option<String>,
     /// The output format.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
@@ -112,6 +112,10 @@ fn show(context: &Context, args: &Show) -> Result<u8, Failure> {
     }
     match args.format.data() {
         Some(data) => data.print(&json!({"schema": "gatewright.dev/inventory/v1alpha1", "inventories": all})),
+        None if args.format == ListFormat::Name => {
+            let entries = all.iter().filter_map(|inventory| inventory["entries"].as_array()).flatten();
+            print(&names(entries.map(|entry| named(&entry["id"], "/"))));
+        }
         None => all.iter().for_each(|inventory| print(&text(inventory))),
     }
     Ok(worst(codes))
@@ -170,11 +174,6 @@ fn text(inventory: &Value) -> String {
             "  suspect: {suspicion}\n  see who has changed it, then run `gatewright inventory repair {sync} --cluster {cluster}`\n"
         ));
     }
-    let named = |id: &Value| {
-        let part = |field: &str| id[field].as_str().unwrap_or_default().to_owned();
-        let place = if part("namespace").is_empty() { String::new() } else { format!("{}/", part("namespace")) };
-        format!("{} {place}{}", part("kind"), part("name"))
-    };
     let row = |entry: &Value| {
         let state = match () {
             () if entry["sealed"] == false => "no valid HMAC",
@@ -183,13 +182,20 @@ fn text(inventory: &Value) -> String {
             () => "",
         };
         let uid = entry["uid"].as_str().unwrap_or("-").to_owned();
-        [named(&entry["id"]), uid, named(&entry["unit"]), state.to_owned()]
+        [named(&entry["id"], " "), uid, named(&entry["unit"], " "), state.to_owned()]
     };
     let rows: Vec<[String; 4]> = entries.iter().map(row).collect();
     if !rows.is_empty() {
         out.push(table(["OBJECT", "UID", "UNIT", "STATE"], &rows));
     }
     out.concat()
+}
+
+/// Names an object, with something behind its kind.
+fn named(id: &Value, gap: &str) -> String {
+    let part = |field: &str| id[field].as_str().unwrap_or_default().to_owned();
+    let place = if part("namespace").is_empty() { String::new() } else { format!("{}/", part("namespace")) };
+    format!("{}{gap}{place}{}", part("kind"), part("name"))
 }
 
 fn mend(context: &Context, args: &Target) -> Result<u8, Failure> {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::choice::Choice;
 use super::elsewhere::Elsewhere;
-use super::format::Format;
+use super::format::{ListFormat, names};
 use super::inventory::failed;
 use super::session::is_chosen;
 use super::table::table;
@@ -35,13 +35,13 @@ pub(super) struct Args {
     summary: bool,
     /// The output format.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let extent = Extent { summary: args.summary, verbose: false };
-    extent.check(args.format == Format::Text)?;
+    extent.check(args.format == ListFormat::Text)?;
     let session = args.elsewhere.open(context, &args.clusters.named)?;
     let config = &session.config;
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
@@ -60,6 +60,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     match args.format.data() {
         Some(data) => data.print(&json!({"schema": "gatewright.dev/orphans/v1alpha1", "clusters": all})),
+        None if args.format == ListFormat::Name => {
+            print(&names(all.values().flat_map(|orphans| &orphans.objects).map(|orphan| orphan.id.path())));
+        }
         None => print(&told(&all, args.summary)),
     }
     Ok(worst(codes))

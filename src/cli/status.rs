@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::choice::Choice;
-use super::format::Format;
+use super::format::{ListFormat, names};
 use super::session::is_chosen;
 use super::view::Extent;
 use super::watch::Watch;
@@ -13,7 +13,7 @@ use super::{Context, Failure, check_names};
 use crate::basics::sanitize;
 use crate::config::Config;
 use crate::reconcile::{gone, renamed};
-use crate::report::status;
+use crate::report::{Report, status};
 use crate::source::cache::{TROUBLES, Trouble};
 use crate::state::State;
 use crate::state::suspension::{self, Suspension};
@@ -22,7 +22,8 @@ use crate::state::timekeeping;
 /// Show how every sync stood after its last round, with the addresses and ports of each Gateway.
 ///
 /// It reads what the last rounds have left behind, and asks no cluster. Clusters on which a sync stands alike are one
-/// paragraph; --verbose names each of them and gives each value, --summary leaves a line for each paragraph. A unit is `unawaited` if its last round did not
+/// paragraph; --verbose, or -o wide, names each of them, gives each value and the
+/// images of each unit, --summary leaves a line for each paragraph. A unit is `unawaited` if its last round did not
 /// wait until it was well, and nobody has seen that it is. Exit codes: 0 however things stand, 64 usage
 /// or configuration.
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ pub(super) struct Args {
     extent: Extent,
     /// The output format.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    format: ListFormat,
     #[command(flatten)]
     watch: Watch,
 }
@@ -49,7 +50,7 @@ type Reports = BTreeMap<String, status::Reports>;
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    args.extent.check(args.format == Format::Text)?;
+    args.extent.check(args.format == ListFormat::Text)?;
     let config = context.load()?;
     check_names("sync", &args.sync, &config.settings.syncs)?;
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
@@ -78,9 +79,21 @@ fn shown(
             "suspended": suspended, "gone": gone,
         })));
     }
+    if args.format == ListFormat::Name {
+        let units = |(name, report): (&String, &Option<Report>)| {
+            let cluster = report.as_ref().and_then(|report| report.clusters.get(name));
+            cluster.map(status::units).unwrap_or_default()
+        };
+        return Ok(names(reports.values().flatten().flat_map(units).map(|unit| unit.unit.path())));
+    }
     let is_new = reports.values().flat_map(BTreeMap::values).all(Option::is_none);
     let mut out = if is_new { introduced(installation.as_deref(), config) } else { String::new() };
-    out += &write_all(&troubles, &reports, &suspended, args.extent);
+    out += &write_all(
+        &troubles,
+        &reports,
+        &suspended,
+        Extent { verbose: args.extent.verbose || args.format == ListFormat::Wide, ..args.extent },
+    );
     out.extend(gone.keys().map(|name| format!("cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(name))));
     Ok(sanitize::lines(&out).into_owned())
 }

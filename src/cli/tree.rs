@@ -15,7 +15,9 @@ use super::format::Format;
 use super::inventory::failed;
 use super::named::Named;
 use super::session::{Prepared, Selection, Session};
-use super::{Context, Failure, print, worst};
+use super::watch::Watch;
+use super::{Context, Failure, worst};
+use crate::basics::sanitize;
 use crate::cluster::Cluster;
 use crate::desired::capabilities;
 use crate::desired::rendering::Want;
@@ -24,7 +26,7 @@ use look::{Node, look};
 
 /// Show what becomes of specs, and how it is: each object behind what leads to it, down to the pods and their images.
 ///
-/// It reads the source and the clusters, and changes nothing. What an operator has made of a request is shown behind it.
+/// It reads the source and the clusters, with --watch again and again, and changes nothing. What an operator has made of a request is shown behind it.
 ///
 /// Exit codes: 0 shown, 1 failed, 4 a cluster was unreachable, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
@@ -40,6 +42,8 @@ pub(super) struct Args {
     /// The output format.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    watch: Watch,
 }
 
 /// The findings about one spec on one cluster.
@@ -54,9 +58,14 @@ struct Found {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
     let installation = session.state.installation()?.unwrap_or_default();
+    args.watch.of_clusters(context, || shown(&session, args, &installation))
+}
+
+/// Looks, and returns what there is to be seen with the exit code.
+fn shown(session: &Session<'_>, args: &Args, installation: &str) -> Result<(String, u8), Failure> {
     let part = Part { only: args.only.clone(), ..Part::of(args.clusters.clone()) };
-    let ready = session.prepare(&Selection { sync: args.sync.clone(), part }, &installation)?;
-    let (mut codes, mut found) = (ready.codes, Vec::new());
+    let ready = session.prepare(&Selection { sync: args.sync.clone(), part }, installation)?;
+    let (mut codes, mut found, mut failures) = (ready.codes, Vec::new(), Vec::new());
     for Prepared { order, wanted, .. } in &ready.rounds {
         for (name, cluster) in &order.clusters {
             let Some(want) = wanted.get(name).cloned() else { continue };
@@ -67,18 +76,20 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
                     spec,
                     nodes,
                 })),
+                // Whoever watches is told on the page, and not again and again.
+                Err(failure) if args.watch.goes_on() => failures.push(failure.message + "\n"),
                 Err(failure) => codes.push(failure.tell()),
             }
         }
     }
-    match args.format.data() {
+    let text = match args.format.data() {
         Some(data) => {
             let specs: Vec<Value> = found.iter().map(|found| found.json(session.kinds())).collect();
-            data.print(&json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": specs}));
+            data.text(&json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": specs}))
         }
-        None => print(&text(&found, session.kinds())),
-    }
-    Ok(worst(codes))
+        None => sanitize::lines(&(text(&found, session.kinds()) + &failures.concat())).into_owned(),
+    };
+    Ok((text, worst(codes)))
 }
 
 /// Finds the specs that are wanted on a cluster, or some of them, with their objects there.

@@ -15,7 +15,7 @@ pub(super) const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 /// The time between two looks at files of this host, which cost next to nothing.
 const OF_THIS_HOST: Duration = Duration::from_secs(1);
 
-/// The time between two looks at what other hosts have left behind, which are requests.
+/// The time between two looks at clusters, or at what other hosts have left on one, which are requests.
 const OF_SEVERAL_HOSTS: Duration = Duration::from_secs(10);
 
 /// Whether a command goes on.
@@ -35,17 +35,39 @@ impl Watch {
         config: &Config,
         show: impl Fn(&State) -> Result<String, Failure>,
     ) -> Result<u8, Failure> {
-        let look = || show(&others::looking(context, config)?);
         let between = if config.settings.hosts.is_some() { OF_SEVERAL_HOSTS } else { OF_THIS_HOST };
+        self.follow(context, between, || Ok((show(&others::looking(context, config)?)?, 0)))
+    }
+
+    /// The same of what is found on clusters; `look` also returns the exit code, of which the last one counts.
+    pub(super) fn of_clusters(
+        self,
+        context: &Context,
+        look: impl Fn() -> Result<(String, u8), Failure>,
+    ) -> Result<u8, Failure> {
+        self.follow(context, OF_SEVERAL_HOSTS, look)
+    }
+
+    /// Tells whether it goes on.
+    pub(super) fn goes_on(self) -> bool {
+        self.watch
+    }
+
+    fn follow(
+        self,
+        context: &Context,
+        between: Duration,
+        look: impl Fn() -> Result<(String, u8), Failure>,
+    ) -> Result<u8, Failure> {
         let clock = context.clock.as_ref();
-        let mut shown = look()?;
+        let (mut shown, mut code) = look()?;
         let is_screen = self.watch && io::stdout().is_terminal();
         while write(&page(&shown, is_screen.then_some(clock))).is_ok() && self.watch {
             let mut told = String::new();
-            shown = loop {
+            (shown, code) = loop {
                 thread::sleep(between);
                 match look() {
-                    Ok(found) if found != shown => break found,
+                    Ok(found) if found.0 != shown => break found,
                     Ok(_) => told.clear(),
                     Err(failure) if failure.message == told => {}
                     Err(failure) => {
@@ -55,7 +77,7 @@ impl Watch {
                 }
             };
         }
-        Ok(0)
+        Ok(code)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The health of objects that nobody has touched: as it was, unless their status has moved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
 use gatewright_engine::error::Chain;
@@ -11,6 +11,7 @@ use gatewright_engine::kinds::{self, has_pods};
 use gatewright_engine::live::Live;
 use gatewright_engine::marks::SYNC_LABEL;
 use gatewright_engine::object::{Gvk, Object, ObjectId, is_secret};
+use gatewright_engine::references::images;
 use gatewright_engine::relations;
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
@@ -82,9 +83,11 @@ impl<'a> HealthSnapshots<'a> {
         let service = relations::entrance(&bodies, self.kinds);
         let id = service.and_then(|service| unit.objects.iter().find(|object| std::ptr::eq(object.body(), service)));
         let addresses = id.and_then(|object| self.addresses(object.id()));
+        let images: BTreeSet<&str> = unit.all().flat_map(|object| images(object.body(), self.kinds)).collect();
         UnitReport {
             addresses: addresses.unwrap_or_default(),
             ports: service.map(ports).unwrap_or_default(),
+            images: images.into_iter().map(str::to_owned).collect(),
             pods: self.pods(unit),
             ..UnitReport::new(unit.id.clone(), state)
         }

@@ -98,12 +98,20 @@ impl Release<'_> {
         if !found.store.inventory.entries.values().any(|entry| entry.unit == *unit) {
             return Ok(found);
         }
-        found.plan = if let Some(why) = self.distrust(&found.store).await? {
-            self.refused(why)
-        } else {
+        if let Some(why) = self.distrust(&found.store).await? {
+            found.plan = self.refused(why);
+            return Ok(found);
+        }
+        for attempt in 1..=ATTEMPTS {
             found.live = self.live(&found.store.inventory).await?;
-            self.plan(&found).await?
-        };
+            match self.plan(&found).await {
+                Err(error) if error.reason == Reason::Conflict && attempt < ATTEMPTS => {}
+                planned => {
+                    found.plan = planned?;
+                    break;
+                }
+            }
+        }
         Ok(found)
     }
 
@@ -191,7 +199,8 @@ impl Release<'_> {
         for (object, live) in situation.questions() {
             let answer = match self.cluster.apply(object, &unchanged(&Over::of(live)), Mode::DryRun).await {
                 Ok(after) => Ok(after),
-                Err(error) if error.is_unreachable() => return Err(error),
+                // Controllers report all the time: what was read is old already, and that is no reason to refuse.
+                Err(error) if error.is_unreachable() || error.reason == Reason::Conflict => return Err(error),
                 Err(error) => Err(Chain(&error).to_string()),
             };
             answers.insert(object.id().clone(), answer);

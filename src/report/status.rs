@@ -63,6 +63,7 @@ struct Values {
     pods: Option<String>,
     message: Option<String>,
     token: Option<String>,
+    images: Option<String>,
 }
 
 /// Folds what is known: first what is as it should be, on the most clusters first, and last those of which nothing is
@@ -198,7 +199,8 @@ fn unit(unit: &UnitReport) -> (Said, Values) {
         is_ready: unit.pods.is_none_or(|pods| pods.ready >= pods.wanted),
     };
     let pods = unit.pods.map(|pods| pods.to_string());
-    (said, Values { addresses: Some(addresses), pods, message, ..Values::default() })
+    let images = (!unit.images.is_empty()).then(|| unit.images.join(", "));
+    (said, Values { addresses: Some(addresses), pods, message, images, ..Values::default() })
 }
 
 fn is_unawaited(unit: &UnitReport) -> bool {

@@ -42,8 +42,9 @@ impl<T> From<T> for Dated<T> {
 impl UnitReport {
     /// Begins the report of a unit.
     pub fn new(unit: ObjectId, state: UnitState) -> Self {
-        let (message, unawaited, addresses, ports) = (None, None, Vec::new(), Vec::new());
-        Self { unit, state, message, unrendered: false, addresses, ports, pods: None, unawaited, since: None }
+        let (message, unawaited, since, pods) = (None, None, None, None);
+        let (addresses, ports, images) = (Vec::new(), Vec::new(), Vec::new());
+        Self { unit, state, message, unrendered: false, addresses, ports, images, pods, unawaited, since }
     }
 
     /// Tells whether it was seen healthy, as its source says.

@@ -271,6 +271,8 @@ fn version_now(namespace: &str) -> u64 {
 fn what_the_deployer_has_set_and_we_do_not_is_removed() {
     let site = deployed(APPLY);
     deploy_more(&site);
+    // Controllers that are busy would be a reason to plan again.
+    site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
 
     let expected = [
         "metadata.labels.theirs: \"1\" -> nothing",

@@ -65,6 +65,7 @@ mod kinds;
 mod kserve;
 mod library;
 mod links;
+mod lists;
 mod lost_names;
 mod lsp;
 mod maintenance;

@@ -32,3 +32,25 @@ fn a_rollout_is_watched_as_it_goes() {
     desk.run(&["rollout", "resume", "fleet"]).exits(0);
     watch.until(&["sync fleet: nothing is under way"]);
 }
+
+#[test]
+fn rounds_are_listed_as_they_end() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let mut watch = Watch::start(&desk, &["history", "--watch"]);
+    desk.run(&["sync"]).exits(0);
+    watch.until(&["quickstart", "exit 0"]);
+    desk.replace("specs/shop/storefront.yaml", "port: 8443", "prot: 8443");
+    desk.run(&["sync"]).exits(1);
+    watch.until(&["exit 1"]);
+}
+
+/// The source is read again as well.
+#[test]
+fn a_tree_is_shown_again_when_it_has_changed() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let mut watch = Watch::start(&desk, &["tree", "--watch"]);
+    watch.until(&["Deployment infra/edge  it is not there"]);
+    desk.run(&["sync"]).exits(0);
+    desk.replace("specs/shop/storefront.yaml", "name: storefront", "name: window");
+    watch.until(&["Deployment shop/window  it is not there"]);
+}

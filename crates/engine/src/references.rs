@@ -5,6 +5,8 @@
 //! and for what packs say has templates. Fields are those of `core/v1` in Kubernetes 1.35. Claims for devices are none of
 //! them: their controller makes and deletes what they name.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::kinds;
@@ -110,6 +112,13 @@ pub fn templates<'a>(body: &'a Value, kinds: &kinds::Table) -> Vec<&'a Value> {
     }
     let all = kinds.row(group, kind).templates.iter().flat_map(|path| at(body, path));
     all.filter(|template| template["spec"]["containers"].is_array()).collect()
+}
+
+/// Returns the images of all containers of a workload, those that run first and those that stay.
+pub fn images<'a>(body: &'a Value, kinds: &kinds::Table) -> BTreeSet<&'a str> {
+    let lists = |template: &'a Value| CONTAINERS.map(|field| template["spec"][field].as_array());
+    let containers = templates(body, kinds).into_iter().flat_map(lists).flatten().flatten();
+    containers.filter_map(|container| container["image"].as_str()).collect()
 }
 
 /// Returns all that an object refers to for pods: for its own, or for those that have it as their account.

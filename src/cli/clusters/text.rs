@@ -17,21 +17,32 @@ const MOST: usize = 28;
 /// The most rights that are named.
 const MOST_RIGHTS: usize = 3;
 
-const HEADER: [&str; 9] =
-    ["CLUSTER", "LABELS", "KIND", "VERSION", "GATEWAY API", "STATE", "LAST ROUND", "SYNCS", "RIGHTS"];
+/// The last column is for those who want all: what tells one cluster from every other.
+const HEADER: [&str; 10] =
+    ["CLUSTER", "LABELS", "KIND", "VERSION", "GATEWAY API", "STATE", "LAST ROUND", "SYNCS", "RIGHTS", "IDENTITY"];
 
 /// Returns the table, and what is to be said of single clusters.
-pub(super) fn of(lines: &[Line]) -> String {
+pub(super) fn of(lines: &[Line], is_wide: bool) -> String {
     if lines.is_empty() {
         return "there are no clusters\n".to_owned();
     }
-    let rows: Vec<[String; 9]> = lines.iter().map(row).collect();
+    let room = if is_wide { usize::MAX } else { MOST };
+    let rows = lines.iter().map(|line| row(line, room));
     let notes: Vec<String> = lines.iter().flat_map(notes).collect();
     let gap = if notes.is_empty() { "" } else { "\n" };
-    format!("{}{gap}{}", table(HEADER, &rows), notes.concat())
+    let shown = if is_wide {
+        table(HEADER, &rows.collect::<Vec<_>>())
+    } else {
+        table(narrow(HEADER), &rows.map(narrow).collect::<Vec<_>>())
+    };
+    format!("{shown}{gap}{}", notes.concat())
 }
 
-fn row(line: &Line) -> [String; 9] {
+fn narrow<T>([cells @ .., _]: [T; 10]) -> [T; 9] {
+    cells
+}
+
+fn row(line: &Line, room: usize) -> [String; 10] {
     let labels = line.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let kind = match line.kind {
         Some(Kind::ApiServer) => "server",
@@ -40,24 +51,25 @@ fn row(line: &Line) -> [String; 9] {
     };
     [
         line.name.clone(),
-        listed(labels),
+        listed(labels, room),
         kind.to_owned(),
         line.version.clone().unwrap_or_else(|| "-".to_owned()),
         gateway_api(line),
         json_word(&line.state),
         last_round(line),
-        if line.syncs.is_empty() { "none".to_owned() } else { listed(line.syncs.keys().cloned()) },
+        if line.syncs.is_empty() { "none".to_owned() } else { listed(line.syncs.keys().cloned(), room) },
         rights(line),
+        line.identity.clone().unwrap_or_else(|| "-".to_owned()),
     ]
 }
 
 /// Lists words in a cell, as many as there is room for.
-fn listed(words: impl Iterator<Item = String>) -> String {
+fn listed(words: impl Iterator<Item = String>, room: usize) -> String {
     let words: Vec<String> = words.collect();
     let (mut cell, mut shown) = (String::new(), 0);
     for word in &words {
         let comma = if cell.is_empty() { "" } else { "," };
-        if !cell.is_empty() && cell.len() + word.len() > MOST {
+        if !cell.is_empty() && cell.len() + word.len() > room {
             break;
         }
         cell = format!("{cell}{comma}{word}");

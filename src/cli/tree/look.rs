@@ -7,7 +7,7 @@ use gatewright_engine::health::{Readiness, health, pods};
 use gatewright_engine::kinds;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, Object, ObjectId};
-use gatewright_engine::references::templates;
+use gatewright_engine::references::images;
 use gatewright_engine::relations::{Part, is_made_for, parts, pod_labels};
 use gatewright_engine::unit::Unit;
 use serde_json::Value;
@@ -61,8 +61,7 @@ pub(super) async fn look<'a>(
 
 /// Looks at an object, and at what an operator has made of it. What cannot be looked at says why.
 async fn look_at(cluster: &dyn Cluster, object: &Object, kinds: &kinds::Table) -> Result<Vec<Node>, ClusterError> {
-    let containers = templates(object.body(), kinds).into_iter().flat_map(containers);
-    let images = containers.filter_map(|it| it["image"].as_str()).map(str::to_owned).collect();
+    let images = images(object.body(), kinds).into_iter().map(str::to_owned).collect();
     let (id, body) = (object.id().clone(), object.body().clone());
     let mut node = Node { id, body, state: String::new(), images, parts: Vec::new(), pods: Vec::new() };
     let live = match cluster.get(&object.gvk(), object.id()).await {

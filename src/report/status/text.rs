@@ -21,7 +21,7 @@ pub(crate) fn write(reports: &Reports, is_verbose: bool) -> String {
         lines.push(format!("  {}{round}", paragraph.clusters(&paragraph.on).heading(is_verbose)));
         let width = paragraph.statements.iter().map(|statement| statement.said.width()).max().unwrap_or_default();
         for statement in &paragraph.statements {
-            lines.extend(statement.lines(&paragraph, width).into_iter().map(|line| format!("    {line}")));
+            lines.extend(statement.lines(&paragraph, width, is_verbose).into_iter().map(|line| format!("    {line}")));
             let indent = if statement.is_round() { "    " } else { "      " };
             let differing = statement.differing(&paragraph, is_verbose);
             lines.extend(differing.into_iter().map(|line| format!("{indent}{line}")));
@@ -116,7 +116,7 @@ impl Statement {
     }
 
     /// Returns its lines, but that of a round, which is in the heading.
-    fn lines(&self, paragraph: &Paragraph<'_>, width: usize) -> Vec<String> {
+    fn lines(&self, paragraph: &Paragraph<'_>, width: usize, is_verbose: bool) -> Vec<String> {
         match &self.said {
             Said::Round { hint, .. } => hint.iter().cloned().collect(),
             Said::Problem(problem) => vec![problem.clone()],
@@ -132,7 +132,9 @@ impl Statement {
                 let pods = if pods.is_empty() { pods } else { format!("  {pods}") };
                 let message = self.same(|values| values.message.clone());
                 let message = message.map(|message| format!("  {message}")).unwrap_or_default();
-                vec![format!("{name:width$}  {state:9}  {addresses}  {ports}{pods}{message}")]
+                let images = self.same(|values| values.images.clone()).filter(|_| is_verbose);
+                let line = format!("{name:width$}  {state:9}  {addresses}  {ports}{pods}{message}");
+                [line].into_iter().chain(images.map(|images| format!("  {images}"))).collect()
             }
         }
     }
@@ -143,9 +145,9 @@ impl Statement {
         let is_told = |field: usize| {
             is_verbose || (Values::WRONG.contains(&field) && !(field == Values::TOKEN && is_approved_at_once))
         };
-        let all: Vec<[Option<String>; 7]> = self.values.keys().map(Values::fields).collect();
+        let all: Vec<[Option<String>; Values::FIELDS]> = self.values.keys().map(Values::fields).collect();
         let differs = |field: &usize| all.iter().any(|values| values[*field] != all[0][*field]);
-        let fields: Vec<usize> = (0..7).filter(|field| is_told(*field)).filter(differs).collect();
+        let fields: Vec<usize> = (0..Values::FIELDS).filter(|field| is_told(*field)).filter(differs).collect();
         let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (values, on) in all.iter().zip(self.values.values()) {
             let words: Vec<&str> = fields.iter().filter_map(|field| values[*field].as_deref()).collect();
@@ -179,11 +181,16 @@ impl Values {
     /// The token.
     const TOKEN: usize = 5;
 
-    fn fields(&self) -> [Option<String>; 7] {
+    /// The number of all fields.
+    const FIELDS: usize = 8;
+
+    fn fields(&self) -> [Option<String>; Self::FIELDS] {
         let token = self.token.as_ref().map(|token| format!("gatewright approve {token}"));
         let (at, since) = (self.at.map(time), self.since.clone());
         let next = self.next.map(|next| format!("asked again at {}", time(next)));
-        [at, since, self.addresses.clone(), self.pods.clone(), self.message.clone(), token, next]
+        let [addresses, pods, message, images] =
+            [&self.addresses, &self.pods, &self.message, &self.images].map(Clone::clone);
+        [at, since, addresses, pods, message, token, next, images]
     }
 }
 

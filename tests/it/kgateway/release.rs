@@ -1,7 +1,7 @@
 //! Back again: what was adopted from it goes back to it, and nothing moves.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
+use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -163,11 +163,14 @@ fn is_killed(site: &Site, writes: usize) -> bool {
     proxy.answer(1, is_last, Answer::Silent);
     let unit = unit(site);
     let mut command = site.desk.command(&["release", &unit, "--yes"]);
-    command.env("KUBECONFIG", proxy.kubeconfig()).stdout(Stdio::null()).stderr(Stdio::null());
+    let said = site.desk.path("said");
+    let file = fs::File::create(&said).expect("the folder can be written");
+    let both = file.try_clone().expect("a file can be shared");
+    command.env("KUBECONFIG", proxy.kubeconfig()).stdout(file).stderr(both);
     let mut child = command.spawn().expect("the program starts");
     loop {
         if let Some(status) = child.try_wait().expect("it is our child") {
-            assert_eq!(status.code(), Some(0));
+            assert_eq!(status.code(), Some(0), "{}", site.desk.read("said"));
             return false;
         }
         if proxy.left() == 0 {
