@@ -158,9 +158,7 @@ impl<'a> Site<'a> {
     }
 
     fn look(&self) -> Seen {
-        let json = self.server.kubectl_ok(&["get", KINDS, "-A", "-o", "json"]);
-        let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
-        let items = list["items"].as_array().expect("a list has items");
+        let items = &self.server.objects("", KINDS);
         let text = |item: &Value, field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
         let key = |item: &Value| {
             let kind = item["kind"].as_str().unwrap_or_default();

@@ -208,8 +208,13 @@ pub(crate) fn gateway(name: &str, port: u16) -> String {
 
 /// A value of a Service in the namespace `shop`, by its JSON path; empty if there is none, or no server.
 pub(crate) fn service(server: &ApiServer, name: &str, path: &str) -> String {
-    let output = server.kubectl(&["get", "service", name, "-n", "shop", "-o", &format!("jsonpath={{{path}}}")]);
-    String::from_utf8(output.stdout).expect("kubectl prints text")
+    let service = server.read(&format!("/api/v1/namespaces/shop/services/{name}")).unwrap_or_default();
+    let pointer = path.replace(['.', '['], "/").replace(']', "");
+    match service.pointer(&pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    }
 }
 
 /// Does what a person in a hurry does to a Service: no spec says it, and no round may leave it there.
@@ -222,11 +227,10 @@ pub(crate) fn meddle_with(server: &ApiServer, name: &str) {
 /// All objects on a server that bear the label by which we list ours.
 fn ours(server: &ApiServer) -> BTreeMap<ObjectId, Live> {
     let kinds = "serviceaccounts,configmaps,services,deployments";
-    let json = server.kubectl_ok(&["get", kinds, "-A", "-o", "json", "-l", "gatewright.dev/sync"]);
-    let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
-    let items = list["items"].as_array().cloned().unwrap_or_default();
-    let live = |item| Live::new(item).expect("kubectl prints whole objects");
-    items.into_iter().map(live).map(|live| (live.object.id().clone(), live)).collect()
+    let is_ours = |item: &Value| item["metadata"]["labels"].get("gatewright.dev/sync").is_some();
+    let items = server.objects("", kinds).into_iter().filter(is_ours);
+    let live = |item| Live::new(item).expect("a server has whole objects");
+    items.map(live).map(|live| (live.object.id().clone(), live)).collect()
 }
 
 /// The versions of objects, which change with every write.

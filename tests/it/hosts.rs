@@ -75,16 +75,16 @@ impl Fleet {
 
     /// The host that looks after a sync, as the Lease says.
     fn holder(&self, sync: &str) -> Option<usize> {
-        let lease = format!("gatewright.sync.{sync}");
-        let get = ["get", "lease", &lease, "-n", "gatewright-system", "-o", "jsonpath={.spec.holderIdentity}"];
-        let holder = String::from_utf8(self.audited.server.kubectl(&get).stdout).expect("kubectl prints text");
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/gatewright-system/leases";
+        let lease = self.audited.server.read(&format!("{leases}/gatewright.sync.{sync}")).unwrap_or_default();
+        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
         self.hosts.iter().position(|host| holder.starts_with(&format!("{}_", host.name)))
     }
 
     /// The port of the Service of a sync; empty if there is none.
     fn port(&self, sync: &str) -> String {
-        let get = ["get", "service", "edge", "-n", sync, "-o", "jsonpath={.spec.ports[0].port}"];
-        String::from_utf8(self.audited.server.kubectl(&get).stdout).expect("kubectl prints text")
+        let service = self.audited.server.read(&format!("/api/v1/namespaces/{sync}/services/edge")).unwrap_or_default();
+        service["spec"]["ports"][0]["port"].as_u64().map(|port| port.to_string()).unwrap_or_default()
     }
 
     /// Waits until something holds, and shows the logs of all hosts when it does not.

@@ -193,6 +193,7 @@ fn outputs(site: &Site) -> BTreeMap<String, Run> {
         "plan --full --out kept.plan",
         "diff",
         "status",
+        "status -o wide",
         "status --format json",
         "status -o yaml",
         "tree -o yaml",
@@ -201,13 +202,28 @@ fn outputs(site: &Site) -> BTreeMap<String, Run> {
         "audit",
         "audit -o yaml",
         "history",
+        "history -o yaml",
+        "report show",
+        "report show --format json",
+        "explain Deployment/NAMESPACE/app",
+        "explain Secret/NAMESPACE/vault -o json",
+        "explain ConfigMap/NAMESPACE/settings -o json",
+        "rollback NAMESPACE --list",
+        "undo",
+        "clusters -o wide",
         "inventory show",
         "orphans",
         "config show",
         "check specs",
         "check specs --format json",
+        "check specs --format sarif",
+        "check specs --format github",
     ];
-    let run = |command: &&str| (command.to_string(), site.run(&command.split(' ').collect::<Vec<_>>()));
+    let run = |command: &&str| {
+        let command = command.replace("NAMESPACE", &site.name);
+        let run = site.run(&command.split(' ').collect::<Vec<_>>());
+        (command, run)
+    };
     commands.iter().map(run).collect()
 }
 

@@ -29,11 +29,9 @@ pub(crate) fn run_of(run: &Run) -> String {
 /// All objects of the namespace that are ours, without what a server sets by itself.
 fn as_set(site: &Site) -> BTreeMap<String, Value> {
     let kinds = "serviceaccounts,configmaps,secrets,services,deployments";
-    let json = site.kubectl(&["get", kinds, "-l", "gatewright.dev/sync", "-o", "json"]);
-    let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
-    let items = list["items"].as_array().cloned().unwrap_or_default();
+    let is_ours = |item: &Value| item["metadata"]["labels"].get("gatewright.dev/sync").is_some();
     let mut objects = BTreeMap::new();
-    for mut item in items {
+    for mut item in site.server.objects(&site.name, kinds).into_iter().filter(is_ours) {
         let key = format!("{} {}", item["kind"], item["metadata"]["name"]);
         let metadata = item["metadata"].as_object_mut().expect("every object has it");
         for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {

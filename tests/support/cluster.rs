@@ -15,6 +15,7 @@ pub(crate) mod etcd;
 mod kubectl;
 pub(crate) mod process;
 pub(crate) mod proxy;
+mod reading;
 mod tests;
 
 use std::fs;
@@ -57,6 +58,18 @@ pub(crate) struct ApiServer {
     folder: Folder,
 }
 
+/// A server that one test refers to for as long as the program runs, and that ends with this value: one that is at rest
+/// takes a tenth of a CPU.
+#[derive(Debug)]
+pub(crate) struct Ends(&'static ApiServer);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.controllers.iter().chain(&self.0.server).for_each(Process::end);
+        self.0.etcd.end();
+    }
+}
+
 /// The longest that a server may take to be ready on a machine that is busy with builds and other servers.
 const LIMIT: Duration = Duration::from_mins(2);
 
@@ -83,6 +96,12 @@ impl ApiServer {
     /// Starts a server with controllers on an etcd of its own.
     pub(crate) fn with_controllers() -> Self {
         Self::start_on(&Arc::new(Etcd::start()), Options { controllers: true, ..Options::default() })
+    }
+
+    /// The same for one test, which may refer to it like to a shared one.
+    pub(crate) fn for_one_test() -> (&'static Self, Ends) {
+        let server: &'static Self = Box::leak(Box::new(Self::with_controllers()));
+        (server, Ends(server))
     }
 
     /// Starts servers without controllers, one for each name, that share one etcd and nothing else.
@@ -231,9 +250,7 @@ impl ApiServer {
         }
         server.wait_until("readiness", LIMIT, || {
             // The namespace is made by the server itself, and only after it calls itself ready.
-            ["/readyz", "/api/v1/namespaces/default"]
-                .iter()
-                .all(|path| self.kubectl(&["get", "--raw", path]).status.success())
+            self.ask("/readyz").is_ok() && self.read("/api/v1/namespaces/default").is_ok()
         });
         self.server = Some(server);
     }

@@ -56,6 +56,11 @@ impl Etcd {
         etcd
     }
 
+    /// Ends it, whoever still refers to it.
+    pub(super) fn end(&self) {
+        self.process.end();
+    }
+
     /// Returns where API servers reach it.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)

@@ -82,6 +82,12 @@ impl Process {
         assert!(status.success(), "{} cannot be sent {name}", self.name);
     }
 
+    /// Ends the server, whoever still refers to it.
+    pub(super) fn end(&self) {
+        // It fails only for one that has ended.
+        drop(command("sh").args(["-c", &format!("kill -KILL {}", self.id())]).status());
+    }
+
     /// Returns the last lines that the server has written to its log.
     pub(crate) fn log_tail(&self) -> String {
         let log = fs::read(&self.log).expect("the log was created at the start");

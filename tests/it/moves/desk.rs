@@ -89,9 +89,7 @@ impl Pair {
     }
 
     fn list(&self, namespace: &str, kinds: &str) -> Vec<Value> {
-        let json = self.server.kubectl_ok(&["-n", namespace, "get", kinds, "-o", "json"]);
-        let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
-        list["items"].as_array().cloned().unwrap_or_default()
+        self.server.objects(namespace, kinds)
     }
 
     /// The objects in the namespace, as `Kind/name`, each with its uid and version.
@@ -103,9 +101,8 @@ impl Pair {
 
     /// The sync whose mark the Service of a Gateway bears.
     pub(crate) fn owner(&self, gateway: &str) -> String {
-        let path = ["-n", &self.namespace, "get", "service", gateway, "-o"];
-        let label =
-            self.server.kubectl_ok(&[&path[..], &["jsonpath={.metadata.labels.gatewright\\.dev/sync}"]].concat());
+        let service = self.server.object(&self.namespace, &format!("service/{gateway}"));
+        let label = service["metadata"]["labels"]["gatewright.dev/sync"].as_str().unwrap_or_default();
         label.rsplit_once('.').map(|(sync, _)| sync.to_owned()).unwrap_or_default()
     }
 

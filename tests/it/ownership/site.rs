@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use gatewright_engine::inventory::{Encoded, Inventory};
 use serde_json::{Value, json};
 
-use crate::cluster::{ApiServer, unique};
+use crate::cluster::{ApiServer, Ends, unique};
 use crate::program::{Desk, Run};
 use crate::rounds::installation::gateway;
 
@@ -29,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) desk: Desk,
     pub(crate) name: String,
     pub(crate) server: &'static ApiServer,
+    /// The end of the server, if it is for this test alone.
+    pub(crate) _ends: Option<Ends>,
 }
 
 impl Site {
@@ -41,7 +43,7 @@ impl Site {
     pub(crate) fn on(server: &'static ApiServer, settings: &str) -> Self {
         let name = unique("owned");
         server.kubectl_ok(&["create", "namespace", &name]);
-        let site = Self { desk: Desk::empty("gatewright.yaml"), name, server };
+        let site = Self { desk: Desk::empty("gatewright.yaml"), name, server, _ends: None };
         site.configure(&site.name, settings);
         fs::create_dir(site.desk.path("specs")).expect("a new folder can be written");
         site
@@ -49,7 +51,8 @@ impl Site {
 
     /// Makes another installation with the same files: what somebody has who copies all of it but the state.
     pub(crate) fn copied(&self) -> Self {
-        let copy = Self { desk: Desk::empty("gatewright.yaml"), name: self.name.clone(), server: self.server };
+        let copy =
+            Self { _ends: None, desk: Desk::empty("gatewright.yaml"), name: self.name.clone(), server: self.server };
         copy.desk.write("gatewright.yaml", &self.desk.read("gatewright.yaml"));
         for file in fs::read_dir(self.desk.path("specs")).expect("it was made at the start") {
             let name = format!("specs/{}", file.expect("it can be listed").file_name().to_string_lossy());
@@ -108,8 +111,7 @@ impl Site {
 
     /// Reads an object of the namespace, such as `configmap/edge`.
     pub(crate) fn get(&self, object: &str) -> Value {
-        serde_json::from_str(&self.kubectl(&["get", object, "-o", "json", "--show-managed-fields"]))
-            .expect("kubectl prints JSON")
+        self.server.object(&self.name, object)
     }
 
     /// The objects in the namespace, as `Kind/name`, each with its uid and version.
@@ -118,8 +120,7 @@ impl Site {
     }
 
     fn objects(&self) -> BTreeMap<String, Value> {
-        let list: Value = serde_json::from_str(&self.kubectl(&["get", KINDS, "-o", "json"])).expect("it is JSON");
-        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let items = self.server.objects(&self.name, KINDS);
         let key = |item: &Value| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             format!("{}/{}", text(&item["kind"]), text(&item["metadata"]["name"]))
@@ -135,9 +136,7 @@ impl Site {
 
     /// Our own records of this sync, by name.
     pub(crate) fn records(&self) -> BTreeMap<String, Value> {
-        let json = self.server.kubectl_ok(&["get", "configmaps", "-n", "gatewright-system", "-o", "json"]);
-        let list: Value = serde_json::from_str(&json).expect("kubectl prints JSON");
-        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let items = self.server.objects("gatewright-system", "configmaps");
         let name = |item: &Value| item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let head = format!("gatewright.{}", self.name);
         let is_ours = |name: &str| name == head || name.starts_with(&format!("{head}."));

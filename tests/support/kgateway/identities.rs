@@ -19,8 +19,6 @@ pub(crate) struct Identity {
 
 /// Returns everything in a namespace by `Kind/name`, without what Kubernetes puts into each.
 pub(crate) fn identities(server: &ApiServer, namespace: &str) -> BTreeMap<String, Identity> {
-    let list = server.kubectl_ok(&["-n", namespace, "get", KINDS, "-o", "json"]);
-    let list: Value = serde_json::from_str(&list).expect("kubectl prints JSON");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let identity = |object: &Value| {
         let metadata = &object["metadata"];
@@ -28,6 +26,7 @@ pub(crate) fn identities(server: &ApiServer, namespace: &str) -> BTreeMap<String
         (key, Identity { uid: text(&metadata["uid"]), generation: metadata["generation"].as_i64() })
     };
     let is_everywhere = |key: &str| ["ConfigMap/kube-root-ca.crt", "ServiceAccount/default"].contains(&key);
-    let all = list["items"].as_array().into_iter().flatten().map(identity);
+    let all = server.objects(namespace, KINDS);
+    let all = all.iter().map(identity);
     all.filter(|(key, _)| !is_everywhere(key)).collect()
 }
