@@ -76,7 +76,7 @@ fn what_an_installation_has_made_is_refused_and_can_be_looked_at() {
     let (server, desk) = (ApiServer::start(), Desk::quickstart("gatewright-kube.yaml"));
     let kubeconfig = server.kubeconfig("admin");
     desk.run_with(&kubeconfig, &["sync", "--no-wait"]).exits(0);
-    fs::remove_dir_all(desk.path("state")).expect("it is there");
+    fs::remove_dir_all(desk.path("state-kube")).expect("it is there");
     for name in ["gatewright.yaml", "gatewright-kube.yaml"] {
         fs::remove_file(desk.path(name)).expect("it is there");
     }
