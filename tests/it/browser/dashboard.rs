@@ -176,6 +176,8 @@ fn a_large_fleet_is_seen_at_once_and_takes_little_memory() {
     let rows = "document.querySelectorAll('table.matrix tbody tr').length === 50";
     for times in ["first", "then"] {
         open(&mut chromium, &fleet, "fleet", rows);
+        // The rows may be there before a browser that has just started has painted anything.
+        until(&mut chromium, "performance.getEntriesByType('paint').length > 0");
         let paint = chromium.evaluate("performance.getEntriesByType('paint')[0].startTime");
         let answer = "performance.getEntriesByType('resource').filter((it) => it.name.includes('/fleet?')).map((it) => [it.duration, it.encodedBodySize])[0]";
         figures.push(format!("{times}: paint {paint} ms, matrix [ms, bytes] {}\n", chromium.evaluate(answer)));
