@@ -7,7 +7,6 @@
 pub(crate) mod kubernetes;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use regex::Regex;
 use schemars::JsonSchema;
@@ -302,15 +301,8 @@ fn pattern(schema: &Value) -> Result<Option<Regex>, SchemaError> {
     schema.get("pattern").and_then(Value::as_str).map(regex).transpose()
 }
 
-/// A definition says the same of dozens of fields, and each of them would be compiled at every start.
 fn regex(text: &str) -> Result<Regex, SchemaError> {
-    static COMPILED: Mutex<BTreeMap<String, Regex>> = Mutex::new(BTreeMap::new());
-    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(regex) = compiled.get(text) {
-        return Ok(regex.clone());
-    }
-    let regex = Regex::new(text).map_err(|source| SchemaError::Pattern(text.to_owned(), source))?;
-    Ok(compiled.entry(text.to_owned()).or_insert(regex).clone())
+    Regex::new(text).map_err(|source| SchemaError::Pattern(text.to_owned(), source))
 }
 
 fn slips(schema: &Value) -> BTreeMap<String, String> {
