@@ -15,6 +15,7 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::yaml;
 use serde_json::{Value, json};
 
+use crate::cluster::ApiServer;
 use crate::cluster::proxy::{Answer, Proxy, Seen};
 use crate::commands::obeys_the_schema;
 use crate::guards::token;
@@ -243,15 +244,8 @@ fn what_moves_while_it_is_dry_run_is_dry_run_again() {
     site.kubectl(&["rollout", "status", "deployment/edge", "--timeout=60s"]);
     let proxy = Proxy::start(site.server);
     site.desk.replace("gatewright.yaml", "kubeconfig: {}", "kubeconfig: {allowInsecureTls: true}");
-    let namespace = site.name.clone();
-    let report = move || {
-        // It changes nothing but the status, and each time something there.
-        let patch = json!({"status": {"collisionCount": 1 + version_now(&namespace) % 1000}}).to_string();
-        let arguments = ["patch", "deployment/edge", "--subresource=status", "--type=merge", "-p", &patch];
-        server().kubectl_ok(&[&["-n", namespace.as_str()], arguments.as_slice()].concat());
-    };
     let is_taking_over = |seen: &Seen| seen.is("PATCH", "/deployments/edge?fieldManager=");
-    proxy.answer(2, is_taking_over, Answer::After(Arc::new(report)));
+    proxy.answer(2, is_taking_over, after_a_report(site.server, &site.name));
     let plan = site.desk.run_with(&proxy.kubeconfig(), &["plan", "--adopt"]).exits(3);
     plan.says("adopt-restart: to adopt Deployment");
     assert_eq!(proxy.left(), 0);
@@ -260,9 +254,20 @@ fn what_moves_while_it_is_dry_run_is_dry_run_again() {
     assert!((refused, tries - refused) >= (2, 1), "{refused} of {tries}");
 }
 
+/// Has a controller report on the Deployment `edge` before a request arrives.
+pub(crate) fn after_a_report(server: &'static ApiServer, namespace: &str) -> Answer {
+    let namespace = namespace.to_owned();
+    Answer::After(Arc::new(move || {
+        // It changes nothing but the status, and each time something there.
+        let patch = json!({"status": {"collisionCount": 1 + version_now(server, &namespace) % 1000}}).to_string();
+        let arguments = ["patch", "deployment/edge", "--subresource=status", "--type=merge", "-p", &patch];
+        server.kubectl_ok(&[&["-n", namespace.as_str()], arguments.as_slice()].concat());
+    }))
+}
+
 /// A number that grows with every write to the Deployment.
-fn version_now(namespace: &str) -> u64 {
-    let deployment = server().object(namespace, "deployment/edge");
+fn version_now(server: &ApiServer, namespace: &str) -> u64 {
+    let deployment = server.object(namespace, "deployment/edge");
     let version = deployment["metadata"]["resourceVersion"].as_str();
     version.and_then(|version| version.parse().ok()).expect("versions are numbers here")
 }

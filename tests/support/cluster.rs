@@ -15,7 +15,7 @@ pub(crate) mod etcd;
 mod kubectl;
 pub(crate) mod process;
 pub(crate) mod proxy;
-mod reading;
+pub(crate) mod reading;
 mod tests;
 
 use std::fs;
@@ -58,15 +58,14 @@ pub(crate) struct ApiServer {
     folder: Folder,
 }
 
-/// A server that one test refers to for as long as the program runs, and that ends with this value: one that is at rest
-/// takes a tenth of a CPU.
+/// Kills a server that was made for one test, when that test is over; also at rest it takes CPU from the others.
 #[derive(Debug)]
-pub(crate) struct Ends(&'static ApiServer);
+pub(crate) struct ServerGuard(&'static ApiServer);
 
-impl Drop for Ends {
+impl Drop for ServerGuard {
     fn drop(&mut self) {
-        self.0.controllers.iter().chain(&self.0.server).for_each(Process::end);
-        self.0.etcd.end();
+        self.0.controllers.iter().chain(&self.0.server).for_each(Process::kill);
+        self.0.etcd.kill();
     }
 }
 
@@ -99,9 +98,9 @@ impl ApiServer {
     }
 
     /// The same for one test, which may refer to it like to a shared one.
-    pub(crate) fn for_one_test() -> (&'static Self, Ends) {
+    pub(crate) fn for_one_test() -> (&'static Self, ServerGuard) {
         let server: &'static Self = Box::leak(Box::new(Self::with_controllers()));
-        (server, Ends(server))
+        (server, ServerGuard(server))
     }
 
     /// Starts servers without controllers, one for each name, that share one etcd and nothing else.

@@ -56,9 +56,9 @@ impl Etcd {
         etcd
     }
 
-    /// Ends it, whoever still refers to it.
-    pub(super) fn end(&self) {
-        self.process.end();
+    /// Kills it, whoever still refers to it.
+    pub(super) fn kill(&self) {
+        self.process.kill();
     }
 
     /// Returns where API servers reach it.

@@ -82,8 +82,8 @@ impl Process {
         assert!(status.success(), "{} cannot be sent {name}", self.name);
     }
 
-    /// Ends the server, whoever still refers to it.
-    pub(super) fn end(&self) {
+    /// Kills the server, whoever still refers to it.
+    pub(super) fn kill(&self) {
         // It fails only for one that has ended.
         drop(command("sh").args(["-c", &format!("kill -KILL {}", self.id())]).status());
     }

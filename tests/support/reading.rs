@@ -1,7 +1,7 @@
 //! Objects as tests read them. kubectl takes a fifth of a second of CPU for each question, and tests ask thousands.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use http::Request;
@@ -31,11 +31,20 @@ const KINDS: [(&str, &str, &str); 15] = [
     ("gatewayparameters", "apis/gateway.kgateway.dev/v1alpha1", "gatewayparameters"),
 ];
 
-/// The runtime of the connections, which tests with a runtime of their own use as well.
-fn runtime() -> &'static Runtime {
+/// Returns how to connect to a test cluster.
+pub(crate) async fn config(kubeconfig: &Path) -> Config {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("the test cluster has one");
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    config.expect("the kubeconfig of the test cluster is sound")
+}
+
+/// Waits for something on a runtime of its own: a test may have another, in which nobody may wait.
+fn wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     let make = || Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime can be made");
-    RUNTIME.get_or_init(make)
+    let (sender, result) = mpsc::channel();
+    RUNTIME.get_or_init(make).spawn(async move { drop(sender.send(work.await)) });
+    result.recv().expect("the work has come to its end")
 }
 
 impl ApiServer {
@@ -50,18 +59,15 @@ impl ApiServer {
 
     /// Asks for the words at a path, such as `/readyz`.
     pub(super) fn ask(&self, path: &str) -> Result<String, Error> {
-        let (client, path) = (self.client()?, path.to_owned());
-        let (sender, answer) = mpsc::channel();
-        runtime().spawn(async move {
+        let (client, path) = (self.client(), path.to_owned());
+        wait(async move {
             let request = || Request::get(&path).body(Vec::new()).expect("paths of objects are paths");
-            let answer = match client.request_text(request()).await {
+            match client.request_text(request()).await {
                 // The connection may be one to the server before it was started again.
                 Err(error) if !matches!(error, Error::Api(_)) => client.request_text(request()).await,
                 answer => answer,
-            };
-            drop(sender.send(answer));
-        });
-        answer.recv().expect("whoever asks sends what comes of it")
+            }
+        })
     }
 
     /// Reads an object of a namespace, such as `configmap/edge`, with who has set what.
@@ -97,21 +103,13 @@ impl ApiServer {
         kinds.split(',').flat_map(list).collect()
     }
 
-    fn client(&self) -> Result<Client, Error> {
+    fn client(&self) -> Client {
         static CLIENTS: Mutex<BTreeMap<PathBuf, Client>> = Mutex::new(BTreeMap::new());
         let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
         let kubeconfig = self.folder().join("admin.kubeconfig");
-        if let Some(client) = clients.get(&kubeconfig) {
-            return Ok(client.clone());
-        }
-        let read = Kubeconfig::read_from(&kubeconfig).expect("it was written before anybody asks");
-        let (sender, config) = mpsc::channel();
-        runtime().spawn(async move {
-            let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-            drop(sender.send(config.map(Client::try_from)));
-        });
-        let client = config.recv().expect("whoever asks sends what comes of it").expect("the kubeconfig is sound")?;
-        Ok(clients.entry(kubeconfig).or_insert(client).clone())
+        let connect = |kubeconfig: PathBuf| async move { Client::try_from(config(&kubeconfig).await) };
+        let make = || wait(connect(kubeconfig.clone())).expect("the kubeconfig of the test cluster is sound");
+        clients.entry(kubeconfig.clone()).or_insert_with(make).clone()
     }
 }
 

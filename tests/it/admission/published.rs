@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gatewright_engine::yaml;
-use kube::{Client, Config};
+use kube::Client;
 use serde::Serialize as _;
 use serde_json::ser::{PrettyFormatter, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::ApiServer;
 use crate::cluster::process::command;
+use crate::cluster::reading::config;
 
 /// The modules, and their folders with definitions.
 const MODULES: [(&str, &str); 5] = [
@@ -170,17 +171,12 @@ pub(super) struct Judge {
 
 impl Judge {
     pub(super) fn new(server: &ApiServer, namespace: &str) -> Self {
-        let text = fs::read_to_string(server.kubeconfig("admin")).expect("it can be read");
-        let config = kube::config::Kubeconfig::from_yaml(&text).expect("it is one");
-        let config = futures::executor::block_on(Config::from_custom_kubeconfig(
-            config,
-            &kube::config::KubeConfigOptions::default(),
-        ));
+        let config = futures::executor::block_on(config(&server.kubeconfig("admin")));
         let plural = |definition: Value| {
             Some((definition["spec"]["names"]["kind"].as_str()?.to_owned(), definition["spec"].clone()))
         };
         Self {
-            client: Client::try_from(config.expect("it is sound")).expect("it is sound"),
+            client: Client::try_from(config).expect("it is sound"),
             namespace: namespace.to_owned(),
             plurals: all().into_iter().filter_map(plural).collect(),
         }

@@ -23,8 +23,7 @@ use gatewright_engine::plan::policies::Policies;
 use gatewright_engine::plan::questions::Purpose;
 use gatewright_engine::unit::Unit;
 use http::Request;
-use kube::config::KubeConfigOptions;
-use kube::{Client, Config};
+use kube::Client;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -33,6 +32,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::cases;
+use crate::cluster::reading::config;
 use crate::cluster::{ApiServer, unique};
 use crate::golden;
 
@@ -168,11 +168,7 @@ struct Hands {
 impl Hands {
     fn new(kubeconfig: &Path) -> Self {
         let runtime = Runtime::new().expect("a runtime can be made");
-        let client = runtime.block_on(async {
-            let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("the test cluster has one");
-            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-            Client::try_from(config.expect("it is sound")).expect("it is sound")
-        });
+        let client = runtime.block_on(async { Client::try_from(config(kubeconfig).await).expect("it is sound") });
         Self { runtime, client }
     }
 

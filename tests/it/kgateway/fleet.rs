@@ -195,10 +195,10 @@ fn is_scaled(site: &Site) -> bool {
 
 impl Fleet {
     pub(super) fn deployed(release: Release) -> Self {
-        let (server, ends) = ApiServer::for_one_test();
+        let (server, guard) = ApiServer::for_one_test();
         server.install_gateway_api();
         server.install_deployers();
-        let site = Site { _ends: Some(ends), ..Site::on(server, "") };
+        let site = Site { _guard: Some(guard), ..Site::on(server, "") };
         let all = gateways(&site, NUMBER);
         let documents: Vec<&Value> = all.iter().flat_map(|shape| shape.beside.iter().chain([&shape.gateway])).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents}).to_string();
@@ -229,7 +229,7 @@ impl Fleet {
         assert_eq!(self.owned(), NUMBER);
     }
 
-    /// Releases as many of them as take a minute; the others stay ours.
+    /// Releases some of them; the others stay ours.
     fn release(&self) {
         let (some, others) = self.all.split_at(RELEASED);
         want(&self.site, some, true);

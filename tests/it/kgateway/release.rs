@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{deployed_on, scaled, with_parameters};
 use crate::cluster::proxy::{Answer, Proxy, Seen};
+use crate::deployer::after_a_report;
 use crate::ownership::site::Site;
 use crate::program::Desk;
 use crate::specs::control_plane::{MANAGER, gateway, server};
@@ -180,6 +181,27 @@ fn is_killed(site: &Site, writes: usize) -> bool {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Controllers report all the time, also between the look at an object and its dry run.
+#[test]
+fn what_moves_while_it_is_dry_run_is_looked_at_again() {
+    let (site, _controller) = adopted(&scaled());
+    leave(&site, &scaled(), true);
+    site.desk.replace("gatewright.yaml", "kubeconfig: {}", "kubeconfig: {allowInsecureTls: true}");
+    let proxy = Proxy::start(site.server);
+    let unit = unit(&site);
+    let release = || site.desk.run_with(&proxy.kubeconfig(), &["release", &unit, "--dry-run"]);
+    let is_dry_run = |seen: &Seen| seen.is("PATCH", "/deployments/edge?") && seen.path.contains("dryRun=All");
+
+    proxy.answer(2, is_dry_run, after_a_report(site.server, &site.name));
+    release().exits(0).says(&format!("goes back to {MANAGER}"));
+    let refused = proxy.seen().iter().filter(|seen| is_dry_run(seen) && seen.code == Some(409)).count();
+    assert_eq!((proxy.left(), refused), (0, 2));
+
+    // One that never rests is no reason to go on for ever.
+    proxy.answer(99, is_dry_run, after_a_report(site.server, &site.name));
+    release().exits(1).says("deployments.apps \"edge\": the object has been modified");
 }
 
 #[test]

@@ -16,11 +16,11 @@ const GATEWAYS: [(&str, &str); 2] = [("edge", "192.0.2.10"), ("shop", "192.0.2.1
 
 /// Returns the site with which the section begins: kgateway v2.3.2 provisions `edge` and `shop` in `infra`.
 pub(crate) fn provisioned() -> (Site, Controller) {
-    let (server, ends) = ApiServer::for_one_test();
+    let (server, guard) = ApiServer::for_one_test();
     server.install_gateway_api();
     server.install_deployers();
     server.kubectl_ok(&["create", "namespace", "infra"]);
-    let site = Site { desk: Desk::empty("gatewright.yaml"), name: "infra".to_owned(), server, _ends: Some(ends) };
+    let site = Site { desk: Desk::empty("gatewright.yaml"), name: "infra".to_owned(), server, _guard: Some(guard) };
     for (name, parameters) in [("edge", scaled()), ("shop", json!({"kube": {}}))] {
         let [own, gateway] = with_parameters(&site, name, &parameters);
         for (file, object) in [(format!("{name}-parameters"), own), (name.to_owned(), gateway)] {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use gatewright_engine::inventory::{Encoded, Inventory};
 use serde_json::{Value, json};
 
-use crate::cluster::{ApiServer, Ends, unique};
+use crate::cluster::{ApiServer, ServerGuard, unique};
 use crate::program::{Desk, Run};
 use crate::rounds::installation::gateway;
 
@@ -29,8 +29,8 @@ pub(crate) struct Site {
     pub(crate) desk: Desk,
     pub(crate) name: String,
     pub(crate) server: &'static ApiServer,
-    /// The end of the server, if it is for this test alone.
-    pub(crate) _ends: Option<Ends>,
+    /// The server ends with the test, if it is for this one alone.
+    pub(crate) _guard: Option<ServerGuard>,
 }
 
 impl Site {
@@ -43,7 +43,7 @@ impl Site {
     pub(crate) fn on(server: &'static ApiServer, settings: &str) -> Self {
         let name = unique("owned");
         server.kubectl_ok(&["create", "namespace", &name]);
-        let site = Self { desk: Desk::empty("gatewright.yaml"), name, server, _ends: None };
+        let site = Self { desk: Desk::empty("gatewright.yaml"), name, server, _guard: None };
         site.configure(&site.name, settings);
         fs::create_dir(site.desk.path("specs")).expect("a new folder can be written");
         site
@@ -52,7 +52,7 @@ impl Site {
     /// Makes another installation with the same files: what somebody has who copies all of it but the state.
     pub(crate) fn copied(&self) -> Self {
         let copy =
-            Self { _ends: None, desk: Desk::empty("gatewright.yaml"), name: self.name.clone(), server: self.server };
+            Self { _guard: None, desk: Desk::empty("gatewright.yaml"), name: self.name.clone(), server: self.server };
         copy.desk.write("gatewright.yaml", &self.desk.read("gatewright.yaml"));
         for file in fs::read_dir(self.desk.path("specs")).expect("it was made at the start") {
             let name = format!("specs/{}", file.expect("it can be listed").file_name().to_string_lossy());

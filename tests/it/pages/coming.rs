@@ -97,7 +97,7 @@ spec:
 
 /// Makes the cluster with which a page begins, and the folder of manifests.
 fn applied_by(tool: &Tool) -> (Site, Controller) {
-    let (server, ends) = ApiServer::for_one_test();
+    let (server, guard) = ApiServer::for_one_test();
     server.install_gateway_api();
     server.install_deployers();
     for kind in KINDS {
@@ -106,7 +106,7 @@ fn applied_by(tool: &Tool) -> (Site, Controller) {
     for namespace in ["infra", "flux-system", "argocd"] {
         server.kubectl_ok(&["create", "namespace", namespace]);
     }
-    let site = Site { desk: Desk::empty("gatewright.yaml"), name: "infra".to_owned(), server, _ends: Some(ends) };
+    let site = Site { desk: Desk::empty("gatewright.yaml"), name: "infra".to_owned(), server, _guard: Some(guard) };
     let [own, gateway] = with_parameters(&site, "edge", &json!({"kube": {"deployment": {"replicas": 2}}}));
     for (file, object) in [("parameters", &own), ("edge", &gateway)] {
         site.spec(file, &object.to_string());

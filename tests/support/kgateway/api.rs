@@ -4,10 +4,11 @@ use std::path::Path;
 
 use futures::Stream;
 use http::Request;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::WatchEvent;
-use kube::{Client, Config, Error};
+use kube::{Client, Error};
 use serde_json::Value;
+
+use crate::cluster::reading::config;
 
 /// The type of a server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
@@ -22,10 +23,9 @@ pub(super) struct Api {
 impl Api {
     /// Prepares a connection; to be called within a runtime.
     pub(super) async fn new(kubeconfig: &Path) -> Self {
-        let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("the test cluster has one");
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        let config = config.expect("the kubeconfig of the test cluster is sound");
-        Self { client: Client::try_from(config).expect("the kubeconfig of the test cluster is sound") }
+        Self {
+            client: Client::try_from(config(kubeconfig).await).expect("the kubeconfig of the test cluster is sound"),
+        }
     }
 
     /// Reads an object or a list; `None` if there is none, or nothing of its kind.

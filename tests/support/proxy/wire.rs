@@ -7,15 +7,15 @@ use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, C
 use http::{HeaderName, HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
+use kube::Client;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{block_in_place, spawn};
 
 use super::{Answer, Seen, State};
+use crate::cluster::reading::config;
 
 /// Headers that concern one connection only, or are the proxy's to say.
 const OURS: [HeaderName; 5] = [ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST];
@@ -48,9 +48,7 @@ impl Response {
 
 /// Makes the client that speaks to the server.
 pub(super) async fn client(kubeconfig: &Path) -> Client {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("the test cluster has one");
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    let mut config = config.expect("the kubeconfig of the test cluster is sound");
+    let mut config = config(kubeconfig).await;
     // A test that counts requests counts all of them.
     config.default_retry = false;
     Client::try_from(config).expect("the kubeconfig of the test cluster is sound")
