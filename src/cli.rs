@@ -194,9 +194,14 @@ impl Failure {
 
     /// Tells the person at the terminal, and returns the exit code.
     fn tell(&self) -> u8 {
-        let hint = self.hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
-        complain(&format!("gatewright: {}{hint}\n", self.message));
+        complain(&format!("gatewright: {}", self.text()));
         self.code
+    }
+
+    /// Says what failed, and in the next line what to do about it.
+    fn text(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("  {hint}\n")).unwrap_or_default();
+        format!("{}\n{hint}", self.message)
     }
 }
 
@@ -464,6 +469,11 @@ fn emit(text: &str) {
 /// Writes a text to standard error; when that is closed nobody can be told.
 fn complain(text: &str) {
     drop(io::stderr().write_all(format!("{}{}", waiting_line::erase(), sanitize::lines(text)).as_bytes()));
+}
+
+/// Writes one line to standard error: a text of others in it begins no other.
+fn complain_line(text: &str) {
+    complain(&format!("{}\n", sanitize::line(text)));
 }
 
 /// Writes a text to standard error in which everything of others is harmless already, and colors are meant.

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::format::Format;
 use super::{Context, Failure, complain, print};
+use crate::basics::sanitize;
 use crate::history::audit_log::{self, Entry, Event, OfCluster, Via};
 
 /// The version of the JSON form.
@@ -101,7 +102,8 @@ fn line(entry: &Entry) -> String {
         (Via::Command | Via::Dashboard, Some(user)) => user,
         (Via::Command | Via::Dashboard, None) => "somebody",
     };
-    format!("{}  {who}  {}\n", entry.time.strftime("%F %T UTC"), words(&entry.event))
+    let line = format!("{}  {who}  {}", entry.time.strftime("%F %T UTC"), words(&entry.event));
+    sanitize::line(&line).into_owned() + "\n"
 }
 
 fn words(event: &Event) -> String {

@@ -9,7 +9,7 @@ use gatewright_engine::text::listed;
 
 use super::plan::installation;
 use super::subject::Subject;
-use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, complain, emit};
+use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, complain_line, emit};
 use crate::report::{ClusterReport, Mode, Report, unified};
 
 /// Exit code: something differs.
@@ -79,7 +79,7 @@ fn trouble(code: u8) -> u8 {
 /// Prints what differs, says what could not be compared, and returns the exit code.
 fn show(context: &Context, report: &Report) -> u8 {
     for problem in &report.problems {
-        complain(&format!("{problem}\n"));
+        complain_line(&problem.to_string());
     }
     for (name, cluster) in &report.clusters {
         tell(name, cluster);
@@ -92,8 +92,10 @@ fn show(context: &Context, report: &Report) -> u8 {
 /// Says why something of a cluster is not compared, or waits.
 fn tell(name: &str, cluster: &ClusterReport) {
     let say = |message: String, hint: Option<&str>| {
-        let hint = hint.map(|hint| format!("  {hint}\n")).unwrap_or_default();
-        complain(&format!("gatewright: cluster {name}: {message}\n{hint}"));
+        complain_line(&format!("gatewright: cluster {name}: {message}"));
+        if let Some(hint) = hint {
+            complain_line(&format!("  {hint}"));
+        }
     };
     if let Some(error) = &cluster.error {
         say(error.message.clone(), error.hint.as_deref());

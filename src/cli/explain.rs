@@ -17,7 +17,7 @@ use super::format::Format;
 use super::named::Named;
 use super::render::{Specs, packs};
 use super::session::Session;
-use super::{Context, EXIT_FAILED, Failure, check_names, complain, print};
+use super::{Context, EXIT_FAILED, Failure, check_names, complain_line, print};
 use crate::config::did_you_mean;
 use crate::desired::rendering::{Reading, facts_of};
 
@@ -191,7 +191,7 @@ fn failure(why: Unexplained, id: &ObjectId, field: &str) -> Failure {
         }
         Unexplained::Broken(problems) => {
             for problem in problems {
-                complain(&format!("{problem}\n"));
+                complain_line(&problem.to_string());
             }
             Failure { code: EXIT_FAILED, message: format!("{id} cannot be rendered"), hint: None }
         }

@@ -48,9 +48,9 @@ fn shown(args: &Args, config: &Config) -> Result<String, Failure> {
     out.extend(history.map(|(path, report)| match (args.format, args.format.data()) {
         (_, Some(data)) => data.text(&Printed::of(&report)),
         (ListFormat::Name, None) => format!("{}\n", report.run),
-        (_, None) => format!("{}  {}\n", line(&report), path.display()),
+        (_, None) => sanitize::line(&format!("{}  {}", line(&report), path.display())).into_owned() + "\n",
     }));
-    Ok(sanitize::lines(&out).into_owned())
+    Ok(out)
 }
 
 fn line(report: &Report) -> String {

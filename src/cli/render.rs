@@ -12,7 +12,7 @@ use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
 use gatewright_engine::yaml;
 
-use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_names, complain, emit};
+use super::{Context, EXIT_FAILED, EXIT_USAGE, Failure, check_names, complain, complain_line, emit};
 use crate::config::Config;
 use crate::config::packs::build;
 use crate::desired::rendering::in_order;
@@ -61,7 +61,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if documents.is_empty() && rendering.problems.is_empty() {
         complain("gatewright: there is nothing to render in what was named\n");
     }
-    rendering.problems.iter().for_each(|problem| complain(&format!("{problem}\n")));
+    rendering.problems.iter().for_each(|problem| complain_line(&problem.to_string()));
     Ok(exit_code(&rendering.problems))
 }
 

@@ -1,4 +1,6 @@
-//! Columns of text.
+//! Columns of text, in which each row is a line whatever a cell is.
+
+use crate::basics::sanitize;
 
 /// Writes rows below a header, each column as wide as its widest cell.
 pub(super) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
@@ -9,7 +11,7 @@ pub(super) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> 
     let widths: Vec<usize> = (0..N).map(width).collect();
     let line = |cells: &[String]| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
+        format!("{}\n", sanitize::line(padded.collect::<Vec<_>>().join("  ").trim_end()))
     };
     let header = line(&header.map(str::to_owned));
     rows.iter().fold(header, |text, row| text + &line(row))

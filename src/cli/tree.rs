@@ -65,7 +65,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 fn shown(session: &Session<'_>, args: &Args, installation: &str) -> Result<(String, u8), Failure> {
     let part = Part { only: args.only.clone(), ..Part::of(args.clusters.clone()) };
     let ready = session.prepare(&Selection { sync: args.sync.clone(), part }, installation)?;
-    let (mut codes, mut found, mut failures) = (ready.codes, Vec::new(), Vec::new());
+    let (mut codes, mut found, mut failures) = (ready.codes, Vec::new(), String::new());
     for Prepared { order, wanted, .. } in &ready.rounds {
         for (name, cluster) in &order.clusters {
             let Some(want) = wanted.get(name).cloned() else { continue };
@@ -76,8 +76,11 @@ fn shown(session: &Session<'_>, args: &Args, installation: &str) -> Result<(Stri
                     spec,
                     nodes,
                 })),
-                // Whoever watches is told on the page, and not again and again.
-                Err(failure) if args.watch.goes_on() => failures.push(failure.message + "\n"),
+                // Whoever watches a page is told on it, and not again and again beside it.
+                Err(failure) if args.watch.goes_on() && args.format == Format::Text => {
+                    failures += &failure.text();
+                    codes.push(failure.code);
+                }
                 Err(failure) => codes.push(failure.tell()),
             }
         }
@@ -87,7 +90,7 @@ fn shown(session: &Session<'_>, args: &Args, installation: &str) -> Result<(Stri
             let specs: Vec<Value> = found.iter().map(|found| found.json(session.kinds())).collect();
             data.text(&json!({"schema": "gatewright.dev/tree/v1alpha1", "specs": specs}))
         }
-        None => sanitize::lines(&(text(&found, session.kinds()) + &failures.concat())).into_owned(),
+        None => text(&found, session.kinds()) + &sanitize::lines(&failures),
     };
     Ok((text, worst(codes)))
 }
@@ -114,7 +117,7 @@ fn text(found: &[Found], kinds: &kinds::Table) -> String {
             let _ = writeln!(out, "sync {} on cluster {}", one.sync, one.cluster);
             place = here;
         }
-        let _ = writeln!(out, "{}", one.spec);
+        let _ = writeln!(out, "{}", sanitize::line(&one.spec.to_string()));
         let bodies: Vec<&Value> = one.nodes.iter().map(|node| &node.body).collect();
         draw(&mut out, &one.nodes, &branches(&bodies, kinds), "");
     }
@@ -128,11 +131,11 @@ fn draw(out: &mut String, nodes: &[Node], branches: &[Branch], indent: &str) {
         let is_last = number + 1 == branches.len();
         let (corner, bar) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let below = format!("{indent}{bar}");
-        let _ = writeln!(out, "{indent}{corner}{}", node.line());
+        let _ = writeln!(out, "{indent}{corner}{}", sanitize::line(&node.line()));
         let (lines, has_more) = (node.parts.len() + node.pods.len(), !branch.below.is_empty());
         for (index, line) in node.parts.iter().chain(&node.pods).enumerate() {
             let corner = if index + 1 == lines && !has_more { "└─ " } else { "├─ " };
-            let _ = writeln!(out, "{below}{corner}{line}");
+            let _ = writeln!(out, "{below}{corner}{}", sanitize::line(line));
         }
         draw(out, nodes, &branch.below, &below);
     }

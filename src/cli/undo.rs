@@ -10,6 +10,7 @@ use super::plan::show;
 use super::session::{Prepared, Session, is_chosen};
 use super::sync::{How, round_back};
 use super::{Context, EXIT_FAILED, Failure, complain, find_name, print};
+use crate::basics::sanitize;
 use crate::config::did_you_mean;
 use crate::history::archive::runs::{self, Outline, Recorded};
 use crate::history::archive::vault::Vault;
@@ -114,7 +115,8 @@ fn list(session: &Session<'_>, known: &[String]) -> Result<u8, Failure> {
         };
         for (cluster, Outline { about, counts }) in &outline {
             let time = about.started.strftime("%F %T UTC");
-            print(&format!("{time}  {}  {cluster}  {}  {}  {run}\n", about.sync, about.revision, did(counts)));
+            let line = format!("{time}  {}  {cluster}  {}  {}  {run}", about.sync, about.revision, did(counts));
+            print(&(sanitize::line(&line) + "\n"));
         }
     }
     Ok(code)

@@ -13,10 +13,10 @@ use crate::state::State;
 pub(super) const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
 /// The time between two looks at files of this host, which cost next to nothing.
-const OF_THIS_HOST: Duration = Duration::from_secs(1);
+const LOCAL: Duration = Duration::from_secs(1);
 
 /// The time between two looks at clusters, or at what other hosts have left on one, which are requests.
-const OF_SEVERAL_HOSTS: Duration = Duration::from_secs(10);
+const REMOTE: Duration = Duration::from_secs(10);
 
 /// Whether a command goes on.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -35,7 +35,7 @@ impl Watch {
         config: &Config,
         show: impl Fn(&State) -> Result<String, Failure>,
     ) -> Result<u8, Failure> {
-        let between = if config.settings.hosts.is_some() { OF_SEVERAL_HOSTS } else { OF_THIS_HOST };
+        let between = if config.settings.hosts.is_some() { REMOTE } else { LOCAL };
         self.follow(context, between, || Ok((show(&others::looking(context, config)?)?, 0)))
     }
 
@@ -45,7 +45,7 @@ impl Watch {
         context: &Context,
         look: impl Fn() -> Result<(String, u8), Failure>,
     ) -> Result<u8, Failure> {
-        self.follow(context, OF_SEVERAL_HOSTS, look)
+        self.follow(context, REMOTE, look)
     }
 
     /// Tells whether it goes on.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::basics::sanitize;
 use crate::state::store::Store;
 use crate::state::{State, StateError};
 
@@ -38,13 +39,14 @@ impl Suspension {
         Self { reason: reason.to_owned(), by: by.map(str::to_owned), since: now, until }
     }
 
-    /// Says since when, until when and why.
+    /// Says since when, until when and why, in one line whatever somebody gave as the reason.
     pub fn words(&self) -> String {
         let at = |time: &Timestamp| time.strftime("%F %T UTC");
         let until =
             self.until.as_ref().map_or("until it is resumed".to_owned(), |until| format!("until {}", at(until)));
         let by = self.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-        format!("suspended{by} since {}, {until}: {}", at(&self.since), self.reason)
+        let words = format!("suspended{by} since {}, {until}: {}", at(&self.since), self.reason);
+        sanitize::line(&words).into_owned()
     }
 }
 

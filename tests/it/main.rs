@@ -102,6 +102,7 @@ mod siblings;
 mod simulate;
 mod source;
 mod specs;
+mod spoofing;
 mod strategic_merge;
 mod systemd;
 mod ten;

@@ -40,12 +40,16 @@ impl Place {
     }
 }
 
+/// In one line, as everything is that names one: whoever may name a file may put the end of a line into its name.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => f.write_str(&self.file),
-            line => write!(f, "{}:{line}", self.file),
+        for part in self.file.split_inclusive(char::is_control) {
+            match part.char_indices().next_back().filter(|(_, last)| last.is_control()) {
+                Some((at, last)) => write!(f, "{}{}", &part[..at], last.escape_unicode())?,
+                None => f.write_str(part)?,
+            }
         }
+        if self.line > 0 { write!(f, ":{}", self.line) } else { Ok(()) }
     }
 }
 
@@ -183,4 +187,16 @@ pub fn counted<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> String {
 /// Returns the files that could not be read at all.
 pub fn unreadable_files(problems: &[Problem]) -> BTreeSet<Arc<str>> {
     problems.iter().filter(|p| p.scope == Scope::File).map(|p| Arc::clone(&p.place.file)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_line() {
+        let place = Place { line: 3, ..Place::file("a\nb\u{1b}[31mü\u{85}") };
+        assert_eq!(place.to_string(), r"a\u{a}b\u{1b}[31mü\u{85}:3");
+        assert_eq!(Place::file("").to_string(), "");
+    }
 }

@@ -6,6 +6,7 @@ use gatewright_engine::text::{count, listed};
 use jiff::Timestamp;
 
 use super::{Paragraph, Reports, Said, Statement, Values, fold, statements};
+use crate::basics::sanitize;
 use crate::report::brief::{Line, brief, totals};
 use crate::report::{ClusterState, Report};
 
@@ -42,7 +43,7 @@ pub(crate) fn summary(reports: &Reports, is_verbose: bool) -> String {
 }
 
 fn text(lines: impl IntoIterator<Item = String>) -> String {
-    lines.into_iter().map(|line| line + "\n").collect()
+    lines.into_iter().map(|line| sanitize::line(&line).into_owned() + "\n").collect()
 }
 
 /// Returns the line of a cluster: `done, REVISION; 1 hold; 11 units current, 1 held`.
