@@ -19,6 +19,7 @@ use gatewright_engine::unit::Rendering;
 
 use super::render::{Specs, exit_code};
 use super::{Context, Failure, complain};
+use crate::basics::clock::{Clock as _, SystemClock};
 use crate::config::settings::Unclaimed;
 use crate::desired::rendering::{Rendered, check_all, problems};
 use crate::report::{ProblemReport, named};
@@ -132,8 +133,8 @@ pub(super) fn findings(specs: &Specs) -> (Vec<ProblemReport>, Rendered) {
 fn rendered(specs: &Specs) -> Rendered {
     let clusters: Vec<_> = specs.clusters().collect();
     let examples = specs.source.overlays.examples(&clusters);
-    let packs = (&*specs.packs, applies_unclaimed(specs));
-    let mut wanted = check_all(&specs.source, packs, clusters);
+    let (packs, now) = ((&*specs.packs, applies_unclaimed(specs)), SystemClock::new().now());
+    let mut wanted = check_all(&specs.source, packs, now, clusters);
     if !examples.is_empty()
         && let Some(rendering) = wanted.remove("")
     {
@@ -142,7 +143,7 @@ fn rendered(specs: &Specs) -> Rendered {
     for example in examples {
         let plain: String = example.name.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
         let name = if wanted.contains_key(&plain) { format!("{plain} (example)") } else { plain };
-        let rendered = check_all(&specs.source, packs, [example]).into_values();
+        let rendered = check_all(&specs.source, packs, now, [example]).into_values();
         wanted.extend(rendered.map(|rendering| (name.clone(), rendering)));
     }
     wanted

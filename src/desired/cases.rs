@@ -138,6 +138,7 @@ fn options(settings: &Node) -> Options {
         apply_specs: text("specs") == Some("apply"),
         copy_addresses: false,
         is_check: false,
+        now: None,
         cluster: settings.get("cluster").map(cluster),
         fleet: None,
     }

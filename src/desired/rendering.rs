@@ -20,6 +20,7 @@ use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Capabilities, ClusterFacts, Fleet};
 use gatewright_engine::unit::marked::Marked;
 use gatewright_engine::unit::{Options, Rendering, Source, Unit};
+use jiff::Timestamp;
 
 use crate::config::Config;
 use crate::config::settings::{SpecsMode, SyncSettings, Unclaimed};
@@ -134,6 +135,8 @@ impl Reading {
             cluster: None,
             fleet: None,
             is_check: false,
+            // The day is no change of a source, and a rendering is kept until there is one.
+            now: None,
         };
         let tree = snapshot.tree.below(&settings.path);
         let is_lost = tree.is_empty() && !snapshot.tree.is_empty() && !settings.prune.allow_empty;
@@ -193,15 +196,17 @@ impl Reading {
 
 /// Renders specs for clusters to see whether they can be, once for each variant; without clusters once, under the overlays
 /// for all. Of objects no more is held than who they are. Documents that no pack claims are tried as well where a sync is
-/// to `apply_unclaimed`.
+/// to `apply_unclaimed`. Certificates are to be valid `now`.
 pub fn check_all(
     source: &Source,
     (packs, apply_unclaimed): (&Packs, bool),
+    now: Timestamp,
     clusters: impl IntoIterator<Item = ClusterFacts>,
 ) -> Rendered {
     let render = |cluster: Option<&ClusterFacts>| {
         let cluster = cluster.cloned();
-        Arc::new(source.render(packs, &Options { cluster, apply_unclaimed, is_check: true, ..Options::default() }))
+        let now = Some(now.as_second());
+        Arc::new(source.render(packs, &Options { cluster, apply_unclaimed, is_check: true, now, ..Options::default() }))
     };
     let (mut variants, mut wanted) = (BTreeMap::new(), Rendered::new());
     for cluster in clusters {
@@ -275,7 +280,7 @@ spec: {gatewayClassName: kgateway, listeners: [{name: http, port: 8080, protocol
             ..ClusterFacts::default()
         };
         let clusters = [("a", "eu"), ("b", "eu"), ("c", "us"), ("d", "us")].map(cluster);
-        let wanted = check_all(&source, (&packs, false), clusters);
+        let wanted = check_all(&source, (&packs, false), Timestamp::UNIX_EPOCH, clusters);
         let made: std::collections::BTreeSet<*const Rendering> = wanted.values().map(Arc::as_ptr).collect();
         assert_eq!((wanted.len(), made.len()), (4, renderings), "{overlay}");
     }

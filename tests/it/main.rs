@@ -21,6 +21,7 @@ mod blame;
 mod browser;
 mod budget;
 mod chart;
+mod check_certificates;
 mod check_fix;
 mod check_forms;
 mod check_text;

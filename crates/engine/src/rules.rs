@@ -23,6 +23,7 @@ mod services;
 mod sets;
 mod table;
 mod texts;
+mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -37,7 +38,7 @@ use crate::problem::{Problem, Scope};
 use crate::references::is_referred_to;
 use crate::spec::{GATEWAY_API, Specs};
 use crate::text::did_you_mean;
-use crate::unit::{Rendering, Unit};
+use crate::unit::{Options, Rendering, Unit};
 use found::{Context, Sheet};
 use objects::Finding;
 use open::Open;
@@ -150,7 +151,7 @@ fn check(context: &Context<'_>, open: &mut Open) -> Vec<(ObjectId, Problem)> {
 
 impl Rendering {
     /// Adds what rules find, and takes out the units that an error holds.
-    pub(crate) fn check_rules(&mut self, specs: &Specs, (packs, is_check): (&Packs, bool), of_pods: Vec<Finding>) {
+    pub(crate) fn check_rules(&mut self, specs: &Specs, (packs, options): (&Packs, &Options), of_pods: Vec<Finding>) {
         let of = |problem: &Problem| Some((problem.rule?, problem.object.clone(), problem.place.clone()));
         let said: Vec<_> = self.problems.iter().filter_map(of).collect();
         // A pack that knows more than the standard has said it in its own words.
@@ -163,7 +164,7 @@ impl Rendering {
             !problem.rule.is_some_and(is_said)
         };
         let named = services::check(&self.units, specs, packs.severities());
-        let context = Context::new(specs, packs, is_check);
+        let context = Context::new(specs, packs, options);
         let mut open = context.open();
         let of_pods = self.judged(&context, of_pods, &mut open);
         let all = check(&context, &mut open).into_iter().chain(named).chain(of_pods);

@@ -74,6 +74,8 @@ pub struct Options {
     pub fleet: Option<Arc<Fleet>>,
     /// Whether all is only to be checked: of each object that was, no more is held than who it is.
     pub is_check: bool,
+    /// The time at which certificates of the source are looked at, in seconds since 1970; without it none has expired.
+    pub now: Option<i64>,
 }
 
 /// Somebody else who provisions a Gateway, if its control plane is not told to leave that to us.
@@ -251,7 +253,7 @@ impl Source {
         rendering.add_unclaimed(unclaimed, (packs, &specs, &assignment), (options, &mut touched, &mut findings));
         writer.finish(&mut rendering, packs);
         rendering.check_object_patches(&assignment, &touched);
-        rendering.check_rules(&specs, (packs, options.is_check), findings);
+        rendering.check_rules(&specs, (packs, options), findings);
         rendering.traces = traces(packs, &rendering.units);
         rendering.refuse_collisions();
         rendering.units.sort_by(|a, b| a.id.cmp(&b.id));

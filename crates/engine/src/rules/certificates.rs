@@ -7,9 +7,11 @@ use super::listeners::{Listener, port};
 use super::protocols::Lost;
 use super::references::Reference;
 use super::table::{
-    AUTHORITY_KIND, AUTHORITY_NOT_FOUND, CERTIFICATE_KIND, CERTIFICATE_NOT_FOUND, CLIENT_CERTIFICATE,
-    INSECURE_VALIDATION, PORT_WITHOUT_LISTENER,
+    AUTHORITY_KIND, AUTHORITY_NOT_FOUND, CERTIFICATE_EXPIRED, CERTIFICATE_HOSTNAME, CERTIFICATE_INVALID,
+    CERTIFICATE_KIND, CERTIFICATE_NOT_FOUND, CLIENT_CERTIFICATE, INSECURE_VALIDATION, PORT_WITHOUT_LISTENER,
 };
+use super::tls::{Certificate, Held};
+use crate::text::listed;
 use crate::yaml::Node;
 
 /// Protocols whose listeners have certificates.
@@ -18,23 +20,64 @@ const WITH_TLS: [&str; 2] = ["HTTPS", "TLS"];
 /// Where a Gateway says how clients are validated.
 const FRONTEND: [&str; 3] = ["spec", "tls", "frontend"];
 
+/// The most certificates and names of them that are said of a listener.
+const NAMED: usize = 3;
+
 /// Checks the certificates of listeners. What several listeners name is said once.
 pub(super) fn of_listeners(sheet: &mut Sheet<'_>, listeners: &[Listener<'_>]) {
     let mut said = BTreeSet::new();
     for listener in listeners.iter().filter(|it| WITH_TLS.contains(&it.protocol()) && !it.passes_tls_on()) {
         let path = listener.path(&["tls", "certificateRefs"]);
-        for reference in all(sheet, &path, "Secret") {
-            if !said.insert(reference.id()) {
-                continue;
-            }
+        let references = all(sheet, &path, "Secret");
+        for reference in references.iter().filter(|reference| said.insert(reference.id())) {
             match (reference.group, reference.kind) {
-                ("", "Secret") => sheet.look_up(CERTIFICATE_NOT_FOUND, &reference),
+                ("", "Secret") => {
+                    sheet.look_up(CERTIFICATE_NOT_FOUND, reference);
+                    judge(sheet, reference, sheet.context.specs.known.pair(&reference.id()));
+                }
                 // Others may have kinds of their own for certificates.
                 (group, _) if !group.is_empty() && sheet.is_foreign() => {}
-                _ => sheet.wrong_kind(CERTIFICATE_KIND, &reference, "Secret"),
+                _ => sheet.wrong_kind(CERTIFICATE_KIND, reference, "Secret"),
             }
         }
+        names(sheet, listener, &references);
     }
+}
+
+/// Says what is wrong with what the source holds, where a reference names it.
+fn judge(sheet: &mut Sheet<'_>, reference: &Reference<'_>, held: Option<&Held>) {
+    let Some(Held { place, flaw, certificate }) = held else { return };
+    let path: Vec<&str> = reference.path.iter().map(String::as_str).collect();
+    let what = format!("{} names {}", dotted(&path), reference.id());
+    if let Some(flaw) = flaw {
+        sheet.warn(CERTIFICATE_INVALID, &path, (format!("{what}, and {flaw}"), format!("correct it at {place}")));
+    }
+    let out_of_date = sheet.context.now.zip(certificate.as_ref()).and_then(|(now, it)| it.is_out_of_date(now));
+    if let Some(verb) = out_of_date {
+        let message = format!("{what}, whose certificate {verb}");
+        sheet.warn(CERTIFICATE_EXPIRED, &path, (message, format!("renew it at {place}")));
+    }
+}
+
+/// Checks that a listener has a certificate for its hostname, where the source holds all that it names.
+fn names(sheet: &mut Sheet<'_>, listener: &Listener<'_>, references: &[Reference<'_>]) {
+    let Some(hostname) = listener.text(&["hostname"]).filter(|hostname| !hostname.is_empty()) else { return };
+    let known = &sheet.context.specs.known;
+    let certificate = |reference: &Reference<'_>| known.pair(&reference.id())?.certificate.as_ref();
+    let Some(all) = references.iter().map(certificate).collect::<Option<Vec<&Certificate>>>() else { return };
+    if all.is_empty() || all.iter().any(|certificate| certificate.covers(hostname)) {
+        return;
+    }
+    let path = listener.path(&["hostname"]);
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let ids = listed(references.iter().map(Reference::id), NAMED);
+    let message = format!("{} is {hostname:?}, and no certificate of the listener is for it: {ids}", dotted(&path));
+    let names: BTreeSet<&String> = all.iter().flat_map(|certificate| &certificate.names).collect();
+    let hint = match names.len() {
+        0 => "use a certificate that names it among its alternative names: there is none in this one".to_owned(),
+        _ => format!("use a certificate for it, or a hostname of {}", listed(names, NAMED)),
+    };
+    sheet.warn(CERTIFICATE_HOSTNAME, &path, (message, hint));
 }
 
 /// Checks the certificate that a Gateway shows to backends.
@@ -43,7 +86,10 @@ pub(super) fn of_backends(sheet: &mut Sheet<'_>) {
     let Some(node) = sheet.root().at(path) else { return };
     let Some(reference) = Reference::read(sheet, node, path.map(str::to_owned).to_vec(), "Secret") else { return };
     match (reference.group, reference.kind) {
-        ("", "Secret") => sheet.look_up(CLIENT_CERTIFICATE, &reference),
+        ("", "Secret") => {
+            sheet.look_up(CLIENT_CERTIFICATE, &reference);
+            judge(sheet, &reference, sheet.context.specs.known.pair(&reference.id()));
+        }
         _ => sheet.wrong_kind(CLIENT_CERTIFICATE, &reference, "Secret"),
     }
 }
@@ -95,6 +141,7 @@ fn validation(sheet: &mut Sheet<'_>, below: &[&str], listeners: &BTreeSet<usize>
             ("", "ConfigMap" | "Secret") => {
                 usable += 1;
                 sheet.look_up(AUTHORITY_NOT_FOUND, &reference);
+                judge(sheet, &reference, sheet.context.specs.known.authorities(&reference.id()));
             }
             // Others may have kinds of their own for authorities.
             (group, _) if !group.is_empty() => usable += 1,

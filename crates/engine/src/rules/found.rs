@@ -10,6 +10,7 @@ use crate::object::ObjectId;
 use crate::pack::Packs;
 use crate::problem::{Problem, Scope};
 use crate::spec::{Document, GATEWAY_API, Specs};
+use crate::unit::Options;
 use crate::yaml::Node;
 
 /// Whoever provisions a Gateway or a class.
@@ -30,6 +31,8 @@ pub(super) struct Context<'a> {
     pub(super) severities: &'a Severities,
     /// Somebody checks the source by itself: a round has a cluster that shows the rest.
     pub(super) is_check: bool,
+    /// The time at which certificates are looked at, in seconds since 1970.
+    pub(super) now: Option<i64>,
     /// The controllers of the classes in the source.
     classes: BTreeMap<&'a str, &'a str>,
     /// The Gateways to which listener sets of the source attach.
@@ -39,7 +42,7 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(specs: &'a Specs, packs: &'a Packs, is_check: bool) -> Self {
+    pub(super) fn new(specs: &'a Specs, packs: &'a Packs, options: &Options) -> Self {
         let controller = |document: &'a Document| {
             let controller = text(&document.root, &["spec", "controllerName"])?;
             Some((document.id.name.as_str(), controller))
@@ -51,7 +54,8 @@ impl<'a> Context<'a> {
             others.entry(&document.id.group).or_default().insert(key);
         }
         let (severities, parents) = (packs.severities(), BTreeSet::new());
-        let mut context = Self { specs, packs, severities, is_check, classes, parents, others };
+        let Options { is_check, now, .. } = *options;
+        let mut context = Self { specs, packs, severities, is_check, now, classes, parents, others };
         let sets = specs.of_kind(GATEWAY_API, "ListenerSet").filter_map(|set| context.parent(set)).collect();
         context.parents = sets;
         context

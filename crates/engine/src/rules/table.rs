@@ -42,6 +42,9 @@ pub(super) const OBJECT_FIELD: Id = Id(35);
 pub(super) const OBJECT_VALUE: Id = Id(36);
 pub(super) const POD_SECURITY: Id = Id(37);
 pub(super) const IMAGE_POLICY: Id = Id(38);
+pub(super) const CERTIFICATE_INVALID: Id = Id(39);
+pub(super) const CERTIFICATE_EXPIRED: Id = Id(40);
+pub(super) const CERTIFICATE_HOSTNAME: Id = Id(41);
 
 const fn rule(
     (id, name): (Id, &'static str),
@@ -62,7 +65,7 @@ const CONFLICT: (&str, &str) = ("Conflicted=True", "ProtocolConflict");
 const NO_CONDITION: (&str, &str) = ("", "");
 
 /// All rules, in the order of their ids.
-pub static ALL: [Rule; 38] = [
+pub static ALL: [Rule; 41] = [
     rule(
         (CLASS_NOT_FOUND, "class-not-found"),
         Error,
@@ -285,6 +288,24 @@ pub static ALL: [Rule; 38] = [
         Error,
         NO_CONDITION,
         "A container has an image from another registry than the config file allows, or one without a digest.",
+    ),
+    rule(
+        (CERTIFICATE_INVALID, "certificate-invalid"),
+        Warning,
+        UNRESOLVED,
+        "What the source has as a certificate or as authorities is none, or its key belongs to another certificate.",
+    ),
+    rule(
+        (CERTIFICATE_EXPIRED, "certificate-expired"),
+        Warning,
+        NO_CONDITION,
+        "A certificate in the source has expired, expires soon, or is not valid yet.",
+    ),
+    rule(
+        (CERTIFICATE_HOSTNAME, "certificate-hostname"),
+        Warning,
+        NO_CONDITION,
+        "No certificate of a listener is for its hostname.",
     ),
 ];
 
