@@ -126,7 +126,7 @@ async fn a_kind_may_come_and_go() {
         },
     });
     shared().kubectl_stdin(&["create", "-f", "-"], &crd.to_string());
-    shared().kubectl_ok(&["wait", "--for=condition=Established", "--timeout=60s", "crd", &name]);
+    shared().await_kind(&name);
     assert!(has_it().await);
     assert_eq!(cluster.get(&gadget, &id).await.ok(), Some(None), "the kind is there, the object is not");
 

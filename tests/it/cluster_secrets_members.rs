@@ -20,8 +20,7 @@ fn define(management: &ApiServer, (group, version, kind): (&str, &str, &str), pl
         },
     });
     put(management, &definition);
-    let name = format!("crd/{plural}.{group}");
-    management.kubectl_ok(&["wait", "--for=condition=Established", "--timeout=60s", &name]);
+    management.await_kind(&format!("{plural}.{group}"));
 }
 
 /// The contents of the kubeconfig of a server: its address, its authority, and the token of an administrator.

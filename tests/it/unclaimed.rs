@@ -82,7 +82,7 @@ fn a_kind_of_ones_own_goes_where_the_cluster_has_it() {
     let refusal = format!("the cluster has no {group}/v1 Gadget yet");
     site.run(&["plan"]).exits(1).says(&refusal);
     site.sync().exits(1).says("1 object created").says(&refusal);
-    server().kubectl_ok(&["wait", "--for=condition=Established", "crd", &gadgets, "--timeout=20s"]);
+    server().await_kind(&gadgets);
     site.sync().exits(0).says("+ create Gadget a\n").says("1 object created");
     assert!(exists(&[&gadgets, "a"]), "its kind is in no namespace");
     site.sync().exits(0).says("no changes, 2 objects up to date");

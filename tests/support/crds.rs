@@ -99,8 +99,13 @@ impl ApiServer {
         let [file, group, _, plural, ..] = kind;
         let text = fs::read_to_string(cases().join("crds").join(file)).unwrap_or_else(|_| minimal(kind).to_string());
         self.kubectl_stdin(&["create", "--validate=false", "-f", "-"], &text);
+        self.await_kind(&format!("{plural}.{group}"));
+    }
+
+    /// Waits until the kind of a definition may be used.
+    pub(crate) fn await_kind(&self, definition: &str) {
         // Its first conditions may take a moment, and without any kubectl does not wait.
-        let name = format!("crd/{plural}.{group}");
+        let name = format!("crd/{definition}");
         self.kubectl_ok(&["wait", "--for=create", &name, "--timeout=60s"]);
         let conditions = "jsonpath={.status.conditions}";
         self.kubectl_ok(&["wait", &format!("--for={conditions}"), &name, "--timeout=60s"]);

@@ -87,13 +87,7 @@ fn a_kind_that_goes_and_comes_back_loses_nothing_and_holds_nobody_else() {
     let (server, group) = (place.site.server, format!("{}.example.com", unique("gone")));
     let install = || {
         server.kubectl_stdin(&["create", "-f", "-"], &definition(&group));
-        server.kubectl_ok(&[
-            "wait",
-            "--for=condition=Established",
-            "--timeout=60s",
-            "crd",
-            &format!("gadgets.{group}"),
-        ]);
+        server.await_kind(&format!("gadgets.{group}"));
     };
     let has_gadget = |entry: &gatewright_engine::object::ObjectId| entry.kind == "Gadget";
     let owned = || place.site.inventory().entries.keys().filter(|id| has_gadget(id)).count();

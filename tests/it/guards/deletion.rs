@@ -205,7 +205,7 @@ fn a_kind_goes_only_when_nothing_of_it_is_left() {
     site.want(&["edge"], 80);
     site.spec("kind", &definition.to_string());
     site.sync().exits(0);
-    server().kubectl_ok(&["wait", "--for=condition=Established", &format!("crd/{name}"), "--timeout=60s"]);
+    server().await_kind(&name);
     let widget = document(&site, "example.com/v1", "Widget", "theirs", &json!({}));
     server().kubectl_stdin(&["create", "--validate=false", "-f", "-"], &widget);
     site.drop(&["kind"]);

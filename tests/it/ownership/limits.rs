@@ -78,8 +78,7 @@ fn a_custom_kind_without_namespaces_is_known_from_the_cluster() {
         },
     });
     server().kubectl_stdin(&["create", "-f", "-"], &definition.to_string());
-    let wait = ["wait", "--for=condition=Established", "crd", &format!("gadgets.{group}"), "--timeout=20s"];
-    server().kubectl_ok(&wait);
+    server().await_kind(&format!("gadgets.{group}"));
     let metadata = json!({"name": "a", "namespace": site.name});
     let gadget = json!({"apiVersion": format!("{group}/v1"), "kind": "Gadget", "metadata": metadata});
     site.spec("gadget", &gadget.to_string());
