@@ -473,7 +473,7 @@ fn complain(text: &str) {
 
 /// Writes one line to standard error: a text of others in it begins no other.
 fn complain_line(text: &str) {
-    complain(&format!("{}\n", sanitize::line(text)));
+    complain(&sanitize::row(text));
 }
 
 /// Writes a text to standard error in which everything of others is harmless already, and colors are meant.

@@ -23,6 +23,11 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_hostile)
 }
 
+/// Returns a text as one line, with its end.
+pub fn row(text: &str) -> String {
+    format!("{}\n", line(text))
+}
+
 /// Returns a text whose lines and tabs stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_hostile(character) && !matches!(character, '\n' | '\t'))

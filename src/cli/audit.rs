@@ -102,8 +102,7 @@ fn line(entry: &Entry) -> String {
         (Via::Command | Via::Dashboard, Some(user)) => user,
         (Via::Command | Via::Dashboard, None) => "somebody",
     };
-    let line = format!("{}  {who}  {}", entry.time.strftime("%F %T UTC"), words(&entry.event));
-    sanitize::line(&line).into_owned() + "\n"
+    sanitize::row(&format!("{}  {who}  {}", entry.time.strftime("%F %T UTC"), words(&entry.event)))
 }
 
 fn words(event: &Event) -> String {

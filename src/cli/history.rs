@@ -48,7 +48,7 @@ fn shown(args: &Args, config: &Config) -> Result<String, Failure> {
     out.extend(history.map(|(path, report)| match (args.format, args.format.data()) {
         (_, Some(data)) => data.text(&Printed::of(&report)),
         (ListFormat::Name, None) => format!("{}\n", report.run),
-        (_, None) => sanitize::line(&format!("{}  {}", line(&report), path.display())).into_owned() + "\n",
+        (_, None) => sanitize::row(&format!("{}  {}", line(&report), path.display())),
     }));
     Ok(out)
 }

@@ -11,7 +11,7 @@ use super::choice::Choice;
 use super::plan::show;
 use super::session::{Prepared, Session, is_chosen};
 use super::sync::{How, round_back};
-use super::{Context, EXIT_FAILED, Failure, check_names, complain, print, worst};
+use super::{Context, EXIT_FAILED, Failure, check_names, complain, complain_line, print, worst};
 use crate::basics::sanitize;
 use crate::history::archive::sets::{self, Set};
 use crate::history::archive::vault::{Vault, VaultError};
@@ -67,7 +67,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         return Ok(0);
     }
     for line in goal::lines(&goals) {
-        complain(&format!("{}\n", sanitize::line(&line)));
+        complain_line(&line);
     }
     let code = if goals.values().all(|goal| goal.to.is_some()) { 0 } else { EXIT_FAILED };
     let Some(vault) = vault.filter(|_| goals.values().any(|goal| goal.to.is_some())) else { return Err(none(args)) };
@@ -171,7 +171,7 @@ fn list(sets: &Sets, goals: &BTreeMap<String, Goal<'_>>) {
             let is_goal = goals[cluster].to.is_some_and(|goal| std::ptr::eq(goal, set));
             let goal = if is_goal { "  <- rollback goes here" } else { "" };
             let line = format!("  {number:2}  {digest}  {time}  {revision}  {objects} objects  {run}  {health}{goal}");
-            print(&(sanitize::line(&line) + "\n"));
+            print(&sanitize::row(&line));
         }
     }
 }

@@ -134,7 +134,7 @@ fn status(config: &Config, state: &State, sync: Option<&str>) -> Result<String, 
     let mut out = String::new();
     for name in config.settings.syncs.keys().filter(|name| sync.is_none_or(|sync| sync == name.as_str())) {
         let ledger = record::read(state, name).map_err(|error| unusable(name, error))?;
-        out.extend(lines(name, &ledger).iter().map(|line| sanitize::line(line) + "\n"));
+        out.extend(lines(name, &ledger).iter().map(|line| sanitize::row(line)));
     }
     Ok(out)
 }

@@ -127,9 +127,7 @@ fn write_all(
     suspended: &BTreeMap<String, Suspension>,
     extent: Extent,
 ) -> String {
-    let source = |(name, trouble): (&String, &Trouble)| {
-        sanitize::line(&format!("source {name} {}", trouble.words())).into_owned() + "\n"
-    };
+    let source = |(name, trouble): (&String, &Trouble)| sanitize::row(&format!("source {name} {}", trouble.words()));
     let write = if extent.summary { status::summary } else { status::write };
     let sync = |(name, clusters): (&String, &status::Reports)| {
         let words = suspended.get(name).map(|suspension| format!(": {}", suspension.words())).unwrap_or_default();

@@ -11,7 +11,7 @@ pub(super) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> 
     let widths: Vec<usize> = (0..N).map(width).collect();
     let line = |cells: &[String]| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        format!("{}\n", sanitize::line(padded.collect::<Vec<_>>().join("  ").trim_end()))
+        sanitize::row(padded.collect::<Vec<_>>().join("  ").trim_end())
     };
     let header = line(&header.map(str::to_owned));
     rows.iter().fold(header, |text, row| text + &line(row))

@@ -116,7 +116,7 @@ fn list(session: &Session<'_>, known: &[String]) -> Result<u8, Failure> {
         for (cluster, Outline { about, counts }) in &outline {
             let time = about.started.strftime("%F %T UTC");
             let line = format!("{time}  {}  {cluster}  {}  {}  {run}", about.sync, about.revision, did(counts));
-            print(&(sanitize::line(&line) + "\n"));
+            print(&sanitize::row(&line));
         }
     }
     Ok(code)

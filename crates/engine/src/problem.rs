@@ -4,7 +4,7 @@
 //! spoils. What stops an operation is an error; what we choose not to do is a refusal (see [`crate::plan`]).
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -43,11 +43,8 @@ impl Place {
 /// In one line, as everything is that names one: whoever may name a file may put the end of a line into its name.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.file.split_inclusive(char::is_control) {
-            match part.char_indices().next_back().filter(|(_, last)| last.is_control()) {
-                Some((at, last)) => write!(f, "{}{}", &part[..at], last.escape_unicode())?,
-                None => f.write_str(part)?,
-            }
+        for char in self.file.chars() {
+            if char.is_control() { write!(f, "{}", char.escape_unicode())? } else { f.write_char(char)? }
         }
         if self.line > 0 { write!(f, ":{}", self.line) } else { Ok(()) }
     }

@@ -23,7 +23,7 @@ mod services;
 mod sets;
 mod table;
 mod texts;
-mod tls;
+mod x509;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -6,9 +6,8 @@ use gatewright_engine::object::ObjectId;
 use gatewright_engine::text::listed;
 
 use super::Args;
-use crate::basics::sanitize;
 use crate::cli::session::{Selection, Session};
-use crate::cli::{EXIT_FAILED, EXIT_HELD, Failure, check_names, complain};
+use crate::cli::{EXIT_FAILED, EXIT_HELD, Failure, check_names, complain, complain_line};
 use crate::report::{ClusterReport, Mode, Report, UnitReport};
 
 /// The most units that are named, one in a line.
@@ -58,7 +57,7 @@ pub(super) fn check_health(session: &Session<'_>, args: &Args, plan: &Report) ->
         return Ok(());
     }
     for line in missing.iter().take(MOST_UNITS) {
-        complain(&format!("{}\n", sanitize::line(line)));
+        complain_line(line);
     }
     let more = missing.len().saturating_sub(MOST_UNITS);
     if more > 0 {

@@ -54,5 +54,5 @@ pub(super) fn run(config: &Config, state: &State, (sync, ledger): (&str, &Ledger
     if !unknown.is_empty() {
         lines.push(format!("  never looked at: {}", listed(&unknown, MOST)));
     }
-    print(&lines.iter().map(|line| sanitize::line(line) + "\n").collect::<String>());
+    print(&lines.iter().map(|line| sanitize::row(line)).collect::<String>());
 }

@@ -43,7 +43,7 @@ pub(crate) fn summary(reports: &Reports, is_verbose: bool) -> String {
 }
 
 fn text(lines: impl IntoIterator<Item = String>) -> String {
-    lines.into_iter().map(|line| sanitize::line(&line).into_owned() + "\n").collect()
+    lines.into_iter().map(|line| sanitize::row(&line)).collect()
 }
 
 /// Returns the line of a cluster: `done, REVISION; 1 hold; 11 units current, 1 held`.

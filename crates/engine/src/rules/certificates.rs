@@ -10,7 +10,7 @@ use super::table::{
     AUTHORITY_KIND, AUTHORITY_NOT_FOUND, CERTIFICATE_EXPIRED, CERTIFICATE_HOSTNAME, CERTIFICATE_INVALID,
     CERTIFICATE_KIND, CERTIFICATE_NOT_FOUND, CLIENT_CERTIFICATE, INSECURE_VALIDATION, PORT_WITHOUT_LISTENER,
 };
-use super::tls::{Certificate, Held};
+use super::x509::{Certificate, Material};
 use crate::text::listed;
 use crate::yaml::Node;
 
@@ -33,34 +33,34 @@ pub(super) fn of_listeners(sheet: &mut Sheet<'_>, listeners: &[Listener<'_>]) {
             match (reference.group, reference.kind) {
                 ("", "Secret") => {
                     sheet.look_up(CERTIFICATE_NOT_FOUND, reference);
-                    judge(sheet, reference, sheet.context.specs.known.pair(&reference.id()));
+                    contents(sheet, reference, sheet.context.specs.known.pair(&reference.id()));
                 }
                 // Others may have kinds of their own for certificates.
                 (group, _) if !group.is_empty() && sheet.is_foreign() => {}
                 _ => sheet.wrong_kind(CERTIFICATE_KIND, reference, "Secret"),
             }
         }
-        names(sheet, listener, &references);
+        hostname(sheet, listener, &references);
     }
 }
 
 /// Says what is wrong with what the source holds, where a reference names it.
-fn judge(sheet: &mut Sheet<'_>, reference: &Reference<'_>, held: Option<&Held>) {
-    let Some(Held { place, flaw, certificate }) = held else { return };
+fn contents(sheet: &mut Sheet<'_>, reference: &Reference<'_>, material: Option<&Material>) {
+    let Some(Material { place, flaw, certificate }) = material else { return };
     let path: Vec<&str> = reference.path.iter().map(String::as_str).collect();
     let what = format!("{} names {}", dotted(&path), reference.id());
     if let Some(flaw) = flaw {
         sheet.warn(CERTIFICATE_INVALID, &path, (format!("{what}, and {flaw}"), format!("correct it at {place}")));
     }
-    let out_of_date = sheet.context.now.zip(certificate.as_ref()).and_then(|(now, it)| it.is_out_of_date(now));
-    if let Some(verb) = out_of_date {
+    let expiry = sheet.context.now.zip(certificate.as_ref()).and_then(|(now, it)| it.expiry(now));
+    if let Some(verb) = expiry {
         let message = format!("{what}, whose certificate {verb}");
         sheet.warn(CERTIFICATE_EXPIRED, &path, (message, format!("renew it at {place}")));
     }
 }
 
 /// Checks that a listener has a certificate for its hostname, where the source holds all that it names.
-fn names(sheet: &mut Sheet<'_>, listener: &Listener<'_>, references: &[Reference<'_>]) {
+fn hostname(sheet: &mut Sheet<'_>, listener: &Listener<'_>, references: &[Reference<'_>]) {
     let Some(hostname) = listener.text(&["hostname"]).filter(|hostname| !hostname.is_empty()) else { return };
     let known = &sheet.context.specs.known;
     let certificate = |reference: &Reference<'_>| known.pair(&reference.id())?.certificate.as_ref();
@@ -88,7 +88,7 @@ pub(super) fn of_backends(sheet: &mut Sheet<'_>) {
     match (reference.group, reference.kind) {
         ("", "Secret") => {
             sheet.look_up(CLIENT_CERTIFICATE, &reference);
-            judge(sheet, &reference, sheet.context.specs.known.pair(&reference.id()));
+            contents(sheet, &reference, sheet.context.specs.known.pair(&reference.id()));
         }
         _ => sheet.wrong_kind(CLIENT_CERTIFICATE, &reference, "Secret"),
     }
@@ -141,7 +141,7 @@ fn validation(sheet: &mut Sheet<'_>, below: &[&str], listeners: &BTreeSet<usize>
             ("", "ConfigMap" | "Secret") => {
                 usable += 1;
                 sheet.look_up(AUTHORITY_NOT_FOUND, &reference);
-                judge(sheet, &reference, sheet.context.specs.known.authorities(&reference.id()));
+                contents(sheet, &reference, sheet.context.specs.known.authorities(&reference.id()));
             }
             // Others may have kinds of their own for authorities.
             (group, _) if !group.is_empty() => usable += 1,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::found::text;
-use super::tls::Held;
+use super::x509::Material;
 use crate::kinds::row::Scope;
 use crate::object::ObjectId;
 use crate::spec::{Document, GATEWAY_API, Specs};
@@ -32,9 +32,9 @@ pub(crate) struct Known {
     /// Scopes of kinds that definitions in the source give, by group and kind.
     scopes: BTreeMap<(String, String), Scope>,
     /// Certificates for TLS, by their Secrets.
-    pairs: BTreeMap<ObjectId, Held>,
+    pairs: BTreeMap<ObjectId, Material>,
     /// Authorities, by their `ConfigMap`s or Secrets.
-    authorities: BTreeMap<ObjectId, Held>,
+    authorities: BTreeMap<ObjectId, Material>,
 }
 
 /// One `ReferenceGrant`.
@@ -61,7 +61,7 @@ impl Known {
                     known.namespaces.insert(document.id.name.clone(), labels);
                 }
                 ("apiextensions.k8s.io", "CustomResourceDefinition") => known.scopes.extend(scope(document)),
-                ("", "Secret" | "ConfigMap") => known.hold(document, specs.home(document)),
+                ("", "Secret" | "ConfigMap") => known.add_certificates(document, specs.home(document)),
                 (group, kind) => {
                     let is_copy = !group.is_empty() && kind.ends_with("Secret");
                     let named = SECRET_FIELDS.iter().filter_map(|path| text(&document.root, path));
@@ -73,20 +73,20 @@ impl Known {
         Self { secrets: Arc::new(secrets), ..known }
     }
 
-    fn hold(&mut self, document: &Document, home: &str) {
+    fn add_certificates(&mut self, document: &Document, home: &str) {
         let id = || ObjectId::new("", document.id.kind.as_str(), home, document.id.name.as_str());
-        let pair = (document.id.kind == "Secret").then(|| Held::pair(document)).flatten();
-        self.pairs.extend(pair.map(|held| (id(), held)));
-        self.authorities.extend(Held::authorities(document).map(|held| (id(), held)));
+        let pair = (document.id.kind == "Secret").then(|| Material::pair(document)).flatten();
+        self.pairs.extend(pair.map(|pair| (id(), pair)));
+        self.authorities.extend(Material::authorities(document).map(|authorities| (id(), authorities)));
     }
 
     /// Returns what the source holds as a certificate for TLS.
-    pub(super) fn pair(&self, secret: &ObjectId) -> Option<&Held> {
+    pub(super) fn pair(&self, secret: &ObjectId) -> Option<&Material> {
         self.pairs.get(secret)
     }
 
     /// Returns what the source holds as authorities.
-    pub(super) fn authorities(&self, id: &ObjectId) -> Option<&Held> {
+    pub(super) fn authorities(&self, id: &ObjectId) -> Option<&Material> {
         self.authorities.get(id)
     }
 

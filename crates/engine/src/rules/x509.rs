@@ -30,7 +30,7 @@ const SOON: i64 = 14 * 24 * 60 * 60;
 
 /// What a document shows of the certificates that listeners may name it for.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct Material {
     pub(super) place: Place,
     /// What is wrong with them, as the end of a sentence.
     pub(super) flaw: Option<String>,
@@ -51,14 +51,14 @@ pub(super) struct Certificate {
 #[derive(Clone, Debug)]
 struct Moment(i64, String);
 
-impl Held {
+impl Material {
     /// Reads a certificate for TLS and its key. `None`: a controller fills it in, or it cannot be read here.
     pub(super) fn pair(document: &Document) -> Option<Self> {
-        let (mut held, chain) = Self::read(document, CERTIFICATE)?;
+        let (mut material, chain) = Self::read(document, CERTIFICATE)?;
         if let Some(chain) = chain {
-            held.flaw = flaw_of_key(document, chain);
+            material.flaw = flaw_of_key(document, chain);
         }
-        Some(held)
+        Some(material)
     }
 
     /// Reads authorities.
@@ -94,8 +94,8 @@ impl Certificate {
         Some(Self { names: names.into_iter().flatten().filter_map(dns).collect(), from, until })
     }
 
-    /// Says why it is of no use at a time, or soon will not be, as the end of a sentence.
-    pub(super) fn is_out_of_date(&self, now: i64) -> Option<String> {
+    /// Says when it expires or has expired, where that is near, or from when it is valid, as the end of a sentence.
+    pub(super) fn expiry(&self, now: i64) -> Option<String> {
         let (Moment(from, first), Moment(until, last)) = (&self.from, &self.until);
         let soon = SOON.min(until.saturating_sub(*from) / 3);
         match now {
@@ -156,4 +156,40 @@ fn flaw_of_key(document: &Document, chain: Vec<CertificateDer<'static>>) -> Opti
     let pair = CertifiedKey::new(chain, any_supported_type(&key).ok()?);
     let is_of_another = matches!(pair.keys_match(), Err(Error::InconsistentKeys(KeyMismatch)));
     is_of_another.then(|| format!("its {PRIVATE_KEY} is not the key of the certificate in its {CERTIFICATE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A certificate for `edge.example.com` and `*.shop.example.com`, of the years 2026 to 2125.
+    const DER: &str = "MIIBejCCAR+gAwIBAgIBBjAKBggqhkjOPQQDAjAbMRkwFwYDVQQDDBBlZGdlLmV4YW1wbGUuY29tMCAXDTI2MDEwMTAwMDAwMFoY \
+                           DzIxMjYwMTAxMDAwMDAwWjAbMRkwFwYDVQQDDBBlZGdlLmV4YW1wbGUuY29tMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE6Blr \
+                           BY+k70kwPCcRqOD9UdnS1kIhmqaHryaCTtbhlpoIdHE5x23Yvim7VKB/Nq2lF4b36ILILkGZMWamS/nqeKNSMFAwLwYDVR0RBCgw \
+                           JoIQZWRnZS5leGFtcGxlLmNvbYISKi5zaG9wLmV4YW1wbGUuY29tMB0GA1UdDgQWBBTmtQZHXoGTZI0mM8FZ+sFlJbX/cDAKBggq \
+                           hkjOPQQDAgNJADBGAiEA289xrdkNCcabwJMm/Tg6LLSzuVCAuWBkhyJBiROcH/sCIQCQAHQxfyZV+qDEk6Hfte8o/jokEac+HR8e \
+                           k+I+3X6Rdg==";
+
+    proptest! {
+        /// Whoever may write a Secret may write anything into it.
+        #[test]
+        fn a_broken_certificate_is_read_or_refused(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            length in 0..400_usize,
+        ) {
+            let mut der = BASE64_STANDARD.decode(DER).expect("it is base64");
+            for (index, byte) in &changes {
+                *index.get_mut(&mut der) = *byte;
+            }
+            let is_whole = changes.is_empty() && length >= der.len();
+            der.truncate(length);
+            let certificate = Certificate::read(&der);
+            prop_assert!(!is_whole || certificate.is_some());
+            for now in [i64::MIN, i64::MAX] {
+                prop_assert!(certificate.as_ref().is_none_or(|certificate| certificate.expiry(now).is_some()));
+            }
+        }
+    }
 }
