@@ -1,5 +1,7 @@
 //! A text of somebody else that goes on in another line could say there whatever its author likes, as if we had.
 
+use crate::cluster::proxy::{Answer, Proxy};
+use crate::cluster::shared;
 use crate::program::Desk;
 
 /// An image, the names of a Gateway, a class and a kind, and a version, each with a second line.
@@ -57,6 +59,22 @@ const COMMANDS: [&str; 27] = [
     "resume quickstart",
 ];
 
+/// Commands that say what a cluster has answered.
+const ASKING: [&str; 12] = [
+    "plan",
+    "sync",
+    "status",
+    "diff",
+    "tree",
+    "events",
+    "clusters",
+    "orphans",
+    "inventory show",
+    "report show",
+    "rollback quickstart --list",
+    "import imported",
+];
+
 #[test]
 fn a_text_of_somebody_else_begins_no_line() {
     let desk = Desk::quickstart("gatewright.yaml");
@@ -68,10 +86,30 @@ fn a_text_of_somebody_else_begins_no_line() {
         let run = desk.run(&command.split(' ').collect::<Vec<_>>());
         // YAML writes a text of several lines in a block, which ends where it does.
         let out = if command.starts_with("render") { "" } else { &run.out };
-        for text in [out, &run.err] {
-            let spoofed: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("SPOOFED")).collect();
-            assert!(spoofed.is_empty(), "{command}: {spoofed:?}");
-            shown += text.matches("SPOOFED").count();
+        shown += shown_in(out, command) + shown_in(&run.err, command);
+    }
+    assert!(shown >= 20, "they are shown where they are, {shown} times");
+}
+
+/// Counts them, none of which may begin a line.
+#[track_caller]
+fn shown_in(text: &str, command: &str) -> usize {
+    let spoofed: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("SPOOFED")).collect();
+    assert!(spoofed.is_empty(), "{command}: {spoofed:?}");
+    text.matches("SPOOFED").count()
+}
+
+#[test]
+fn what_a_cluster_answers_begins_no_line() {
+    let (desk, proxy) = (Desk::quickstart("gatewright-kube.yaml"), Proxy::start(shared()));
+    desk.replace("gatewright-kube.yaml", "kubeconfig: {}", "kubeconfig: {allowInsecureTls: true}");
+    let mut shown = 0;
+    for code in [403, 500] {
+        proxy.recovers();
+        proxy.answer(usize::MAX, |_| true, Answer::Refused(code, "it is so\nSPOOFED: it is not\r\nSPOOFED again"));
+        for command in ASKING {
+            let run = desk.run_with(&proxy.kubeconfig(), &command.split(' ').collect::<Vec<_>>());
+            shown += shown_in(&run.out, command) + shown_in(&run.err, command);
         }
     }
     assert!(shown >= 20, "they are shown where they are, {shown} times");

@@ -12,6 +12,7 @@ use kube::core::response::StatusCause;
 
 use super::resource::Attempt;
 use crate::basics::redact::said_of;
+use crate::basics::sanitize;
 use crate::cluster::account::Acting;
 use crate::cluster::budget::OverBudget;
 use crate::cluster::exec::PluginError;
@@ -94,11 +95,12 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    /// Says it in one line: a server that puts more of them into its words could say there whatever it likes.
     fn text(&self) -> String {
         match (self.status.message.trim(), self.status.reason.as_str()) {
             ("", "") => format!("the server answered {}", self.code),
-            ("", reason) => format!("the server answered {} {reason}", self.code),
-            (message, _) => message.to_owned(),
+            ("", reason) => format!("the server answered {} {}", self.code, sanitize::line(reason)),
+            (message, _) => sanitize::line(message).into_owned(),
         }
     }
 
