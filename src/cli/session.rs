@@ -225,6 +225,17 @@ impl<'a> Session<'a> {
         &self.stop
     }
 
+    /// Waits; fails as soon as a signal asks for the end.
+    pub(super) fn pause(&self, time: Duration) -> Result<(), Failure> {
+        self.block_on(async {
+            tokio::select! {
+                () = tokio::time::sleep(time) => {}
+                () = self.stop.cancelled() => {}
+            }
+        });
+        if self.is_stopped() { Err(stopped()) } else { Ok(()) }
+    }
+
     /// Tells whether a signal has asked for the end.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
@@ -296,7 +307,6 @@ impl<'a> Session<'a> {
             loop {
                 match self.state.lock_round(sync, cluster)? {
                     Some(lock) => break locks.push(lock),
-                    None if self.is_stopped() => return Err(stopped()),
                     None if is_told => {}
                     None => {
                         is_told = true;
@@ -305,12 +315,7 @@ impl<'a> Session<'a> {
                         ));
                     }
                 }
-                self.block_on(async {
-                    tokio::select! {
-                        () = tokio::time::sleep(LOOK_AGAIN) => {}
-                        () = self.stop.cancelled() => {}
-                    }
-                });
+                self.pause(LOOK_AGAIN)?;
             }
         }
         Ok(locks)

@@ -58,7 +58,7 @@ struct Found {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = Session::open(context)?;
     let installation = session.state.installation()?.unwrap_or_default();
-    args.watch.of_clusters(context, || shown(&session, args, &installation))
+    args.watch.of_clusters((context, &session), || shown(&session, args, &installation))
 }
 
 /// Looks, and returns what there is to be seen with the exit code.

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::thread;
 use std::time::Duration;
 
+use super::session::Session;
 use super::{Context, Failure, others};
 use crate::basics::clock::Clock;
 use crate::config::Config;
@@ -36,16 +37,21 @@ impl Watch {
         show: impl Fn(&State) -> Result<String, Failure>,
     ) -> Result<u8, Failure> {
         let between = if config.settings.hosts.is_some() { REMOTE } else { LOCAL };
-        self.follow(context, between, || Ok((show(&others::looking(context, config)?)?, 0)))
+        let pause = |time| {
+            thread::sleep(time);
+            Ok(())
+        };
+        self.follow(context, (between, pause), || Ok((show(&others::looking(context, config)?)?, 0)))
     }
 
     /// The same of what is found on clusters; `look` also returns the exit code, of which the last one counts.
     pub(super) fn of_clusters(
         self,
-        context: &Context,
+        (context, session): (&Context, &Session<'_>),
         look: impl Fn() -> Result<(String, u8), Failure>,
     ) -> Result<u8, Failure> {
-        self.follow(context, REMOTE, look)
+        // A session takes signals, and somebody has to look whether one has come.
+        self.follow(context, (REMOTE, |time| session.pause(time)), look)
     }
 
     /// Tells whether it goes on.
@@ -56,7 +62,7 @@ impl Watch {
     fn follow(
         self,
         context: &Context,
-        between: Duration,
+        (between, pause): (Duration, impl Fn(Duration) -> Result<(), Failure>),
         look: impl Fn() -> Result<(String, u8), Failure>,
     ) -> Result<u8, Failure> {
         let clock = context.clock.as_ref();
@@ -65,8 +71,11 @@ impl Watch {
         while write(&page(&shown, is_screen.then_some(clock))).is_ok() && self.watch {
             let mut told = String::new();
             (shown, code) = loop {
-                thread::sleep(between);
-                match look() {
+                pause(between)?;
+                let looked = look();
+                // What was found while a signal came says nothing.
+                pause(Duration::ZERO)?;
+                match looked {
                     Ok(found) if found.0 != shown => break found,
                     Ok(_) => told.clear(),
                     Err(failure) if failure.message == told => {}

@@ -45,6 +45,17 @@ impl Watch {
         }
         assert!(before.is_empty() && said.is_empty(), "{said:?} was never said after {before:#?}");
     }
+
+    /// Sends the command a signal, and waits for its end.
+    #[track_caller]
+    pub(crate) fn ends_by(mut self, signal: &str) {
+        // `timeout` passes it on, and says so by 124 if it had to end the command itself, later.
+        let script = format!("kill -{signal} {}", self.child.id());
+        assert!(command("sh").args(["-c", &script]).status().is_ok_and(|status| status.success()), "it runs");
+        self.lines.by_ref().for_each(drop);
+        let code = self.child.wait().expect("it is our child").code();
+        assert_ne!(code, Some(124), "{signal} did not end it");
+    }
 }
 
 impl Drop for Watch {

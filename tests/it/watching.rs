@@ -54,3 +54,19 @@ fn a_tree_is_shown_again_when_it_has_changed() {
     desk.replace("specs/shop/storefront.yaml", "name: storefront", "name: window");
     watch.until(&["Deployment shop/window  it is not there"]);
 }
+
+/// Nobody asks a cluster for ever because nobody has looked whether a signal came.
+#[test]
+fn a_signal_ends_it_at_once() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    desk.run(&["sync"]).exits(0);
+    for command in ["tree", "status", "history", "rollout status"] {
+        let arguments: Vec<&str> = command.split(' ').chain(["--watch"]).collect();
+        for signal in ["INT", "TERM"] {
+            let mut watch = Watch::start(&desk, &arguments);
+            // It is at work as soon as anything is shown.
+            watch.until(&[]);
+            watch.ends_by(signal);
+        }
+    }
+}
