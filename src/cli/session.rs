@@ -5,6 +5,7 @@ mod prepare;
 mod progress;
 pub(super) mod question;
 mod specs;
+mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,8 @@ use super::others::Others;
 use super::{Context, EXIT_FAILED, Failure, check_names, complain};
 use progress::Progress;
 use specs::NamedSpecs;
+use stop::stop_on_signal;
+pub(super) use stop::stopped;
 
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -218,27 +221,6 @@ impl<'a> Session<'a> {
     /// Waits for work on clusters.
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime().block_on(future)
-    }
-
-    /// Returns what is told when a signal asks for the end.
-    pub(super) fn stop(&self) -> &CancellationToken {
-        &self.stop
-    }
-
-    /// Waits; fails as soon as a signal asks for the end.
-    pub(super) fn pause(&self, time: Duration) -> Result<(), Failure> {
-        self.block_on(async {
-            tokio::select! {
-                () = tokio::time::sleep(time) => {}
-                () = self.stop.cancelled() => {}
-            }
-        });
-        if self.is_stopped() { Err(stopped()) } else { Ok(()) }
-    }
-
-    /// Tells whether a signal has asked for the end.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stop.is_cancelled()
     }
 
     /// Opens the archive, to which rounds write what they change.
@@ -442,21 +424,6 @@ impl Drop for Session<'_> {
             runtime.shutdown_timeout(LAST_WAIT);
         }
     }
-}
-
-/// Finishes the step that is under way, so that the inventory is kept true. Who asks twice does not get that: then
-/// the inventory still holds everything that exists, because it is written ahead.
-async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
-    signals.next().await;
-    stop.cancel();
-    complain("gatewright: stopping after the step that is under way\n");
-    signals.next().await;
-    std::process::exit(EXIT_FAILED.into());
-}
-
-pub(super) fn stopped() -> Failure {
-    let message = "stopped by a signal, nothing was changed".to_owned();
-    Failure { code: EXIT_FAILED, message, hint: None }
 }
 
 fn is_full(why: &io::Error) -> bool {

@@ -165,12 +165,7 @@ mod tests {
     use super::*;
 
     /// A certificate for `edge.example.com` and `*.shop.example.com`, of the years 2026 to 2125.
-    const DER: &str = "MIIBejCCAR+gAwIBAgIBBjAKBggqhkjOPQQDAjAbMRkwFwYDVQQDDBBlZGdlLmV4YW1wbGUuY29tMCAXDTI2MDEwMTAwMDAwMFoY \
-                           DzIxMjYwMTAxMDAwMDAwWjAbMRkwFwYDVQQDDBBlZGdlLmV4YW1wbGUuY29tMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE6Blr \
-                           BY+k70kwPCcRqOD9UdnS1kIhmqaHryaCTtbhlpoIdHE5x23Yvim7VKB/Nq2lF4b36ILILkGZMWamS/nqeKNSMFAwLwYDVR0RBCgw \
-                           JoIQZWRnZS5leGFtcGxlLmNvbYISKi5zaG9wLmV4YW1wbGUuY29tMB0GA1UdDgQWBBTmtQZHXoGTZI0mM8FZ+sFlJbX/cDAKBggq \
-                           hkjOPQQDAgNJADBGAiEA289xrdkNCcabwJMm/Tg6LLSzuVCAuWBkhyJBiROcH/sCIQCQAHQxfyZV+qDEk6Hfte8o/jokEac+HR8e \
-                           k+I+3X6Rdg==";
+    const PEM: &str = include_str!("x509/edge.pem");
 
     proptest! {
         /// Whoever may write a Secret may write anything into it.
@@ -179,7 +174,7 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
             length in 0..400_usize,
         ) {
-            let mut der = BASE64_STANDARD.decode(DER).expect("it is base64");
+            let mut der = CertificateDer::from_pem_slice(PEM.as_bytes()).expect("it is PEM").to_vec();
             for (index, byte) in &changes {
                 *index.get_mut(&mut der) = *byte;
             }
