@@ -104,6 +104,9 @@ pub struct Cli {
     /// The log level: error, warn, info, debug, or a filter such as `info,gatewright::source=debug`.
     #[arg(long, global = true, value_name = "LEVEL")]
     log_level: Option<String>,
+    /// Says nothing of how far a command is; warnings and errors are told all the same.
+    #[arg(long, short, global = true)]
+    quiet: bool,
     /// No colors, also on a terminal.
     #[arg(long, global = true)]
     no_color: bool,
@@ -241,6 +244,8 @@ pub struct Context {
     is_config_named: bool,
     log_level: Option<String>,
     color: bool,
+    /// Whether nobody wants to know how far a command is.
+    is_quiet: bool,
     clock: Arc<dyn Clock>,
 }
 
@@ -262,6 +267,7 @@ pub fn main(packs: Vec<Builtin>) -> u8 {
         is_config_named: cli.config.is_some(),
         config: cli.config.or_else(|| environment.config.clone()),
         log_level: cli.log_level,
+        is_quiet: cli.quiet,
         environment,
         clock: Arc::new(SystemClock::new()),
     };

@@ -29,6 +29,7 @@ mod located;
 mod metadata;
 pub mod model;
 pub mod observe;
+pub mod phase;
 pub mod places;
 mod references;
 pub mod release;

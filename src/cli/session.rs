@@ -47,7 +47,8 @@ use crate::reconcile::breaker::{Breaker, Breakers};
 use crate::reconcile::depends::Dependencies;
 use crate::reconcile::fleet;
 use crate::reconcile::gone;
-use crate::reconcile::model::{Ended, Order};
+use crate::reconcile::model::Order;
+use crate::reconcile::phase::Listener;
 use crate::reconcile::renamed;
 use crate::report::{Mode, Report};
 use crate::source::Snapshot;
@@ -322,10 +323,11 @@ impl<'a> Session<'a> {
 
     /// Runs a round, and compares what it finds with the last report.
     pub(super) fn round(&self, prepared: &Prepared, mode: Mode) -> Report {
-        let progress = self.progress(prepared, mode);
+        let what = if mode == Mode::Apply { "sync" } else { "plan of sync" };
+        let progress = self.progress(format!("{what} {}", prepared.order.sync), "cluster", prepared.wanted.keys());
         let told = Arc::clone(&progress);
-        let ended: Arc<Ended> = Arc::new(move |cluster: &str| told.ended(cluster));
-        let order = Order { mode, ended: Some(ended), ..prepared.order.clone() };
+        let listener: Arc<Listener> = Arc::new(move |cluster: &str, phase| told.at(cluster, phase));
+        let order = Order { mode, listener: Some(listener), ..prepared.order.clone() };
         let clock = self.context.clock.as_ref();
         let round = fleet::run(&order, &prepared.snapshot, &prepared.wanted, &self.state, clock, &self.stop);
         let mut report = self.block_on(round);
@@ -334,14 +336,9 @@ impl<'a> Session<'a> {
         report
     }
 
-    /// Shows who is waited for, to whoever sits at a terminal.
-    fn progress(&self, prepared: &Prepared, mode: Mode) -> Arc<Progress> {
-        let what = if mode == Mode::Apply { "sync" } else { "plan of sync" };
-        let progress = Progress::new(format!("{what} {}", prepared.order.sync), prepared.wanted.keys().cloned());
-        if !self.context.environment.has_plain_terminal {
-            Progress::show(&progress, self.runtime());
-        }
-        progress
+    /// Shows what is waited for, unless nobody wants to know.
+    fn progress(&self, what: String, thing: &'static str, names: impl Iterator<Item = impl ToString>) -> Arc<Progress> {
+        Progress::begin(what, (thing, names.map(|name| name.to_string())), (self.context, self.runtime()))
     }
 
     /// Asks before something that nobody should do by accident, where nobody has said `--yes`; tells whether to go on.

@@ -324,6 +324,6 @@ pub(super) fn order(
         dependencies: Arc::default(),
         bodies: None,
         places: Places::default(),
-        ended: None,
+        listener: None,
     }
 }

@@ -27,6 +27,7 @@ use crate::history::approvals;
 use crate::history::archive::{About, runs};
 use crate::inventory::audit;
 use crate::reconcile::model::{Conclusion, Order, RoundSettings, Target};
+use crate::reconcile::phase::Phase;
 use crate::reconcile::{drift, gates, round};
 use crate::report::{ClusterReport, ClusterState, Mode, ProblemReport, Report, Saved, StepReport, Unclaimed};
 use crate::source::Snapshot;
@@ -177,6 +178,7 @@ async fn in_turn(cluster: &dyn Cluster, settings: &mut RoundSettings) -> Conclus
         conclusion.report = passes::joined(earlier.take(), conclusion.report);
         let Some(turn) = settings.turn.as_ref().filter(|_| waits) else { return conclusion };
         turn.rests(&conclusion.report);
+        settings.teller.tell(Phase::Turn);
         round::kept::keep(cluster, settings, &mut conclusion).await;
         if !turn.comes(&settings.stop).await || settings.suspension.look() {
             return conclusion;
@@ -217,8 +219,8 @@ async fn collect(
     while let Some(result) = tasks.join_next().await {
         match result {
             Ok((name, want, mut conclusion)) => {
-                if let Some(ended) = &order.ended {
-                    ended(&name);
+                if let Some(listener) = &order.listener {
+                    listener(&name, Phase::Over);
                 }
                 keep(&name, &mut conclusion);
                 wanted.insert(name.clone(), want);

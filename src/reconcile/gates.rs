@@ -13,6 +13,7 @@ use crate::basics::duration::Period;
 use crate::basics::redact::excerpt;
 use crate::config::gates::{Gate, OnCluster, Query};
 use crate::reconcile::model::RoundSettings;
+use crate::reconcile::phase::Phase;
 use crate::report::{ClusterReport, UnitState};
 use crate::webhooks::connect::ask;
 
@@ -48,6 +49,7 @@ pub(super) async fn judge(settings: &RoundSettings, report: &mut ClusterReport) 
     else {
         return;
     };
+    settings.teller.tell(Phase::Gates);
     let answer = asked(gates, longest, settings).await;
     for (unit, _) in units {
         let of_unit = |unit: &ObjectId| report.units.iter().position(|it| it.unit == *unit);

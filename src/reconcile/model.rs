@@ -42,6 +42,7 @@ use crate::reconcile::cache::{Cache, HealthSnapshot, LastRound};
 use crate::reconcile::depends::{Dependencies, Waiting};
 use crate::reconcile::events::EventRecorder;
 use crate::reconcile::metadata::MetadataView;
+use crate::reconcile::phase::{Listener, Teller};
 use crate::reconcile::places::{Place, Places};
 use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::{Rollout, Turn};
@@ -101,12 +102,9 @@ pub struct Order {
     pub bodies: Option<Marks>,
     /// The places of all rounds of the process.
     pub places: Places,
-    /// Told of each cluster on which the round is over.
-    pub ended: Option<Arc<Ended>>,
+    /// Told how far the round is on each cluster.
+    pub listener: Option<Arc<Listener>>,
 }
-
-/// Told that a round is over on a cluster, by its name.
-pub type Ended = dyn Fn(&str) + Send + Sync;
 
 impl Order {
     /// Has an archive keep what the round changes; its key is that of the fingerprints, too.
@@ -168,6 +166,8 @@ pub struct RoundSettings {
     pub events: Option<EventRecorder>,
     /// The place of the round among those of the process.
     pub(crate) place: Place,
+    /// Tells how far the round is.
+    pub teller: Teller,
     /// Tells whether the sync was suspended meanwhile.
     pub suspension: Watch,
     /// Told when the process is to end.

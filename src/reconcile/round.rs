@@ -46,6 +46,7 @@ use crate::reconcile::located::located;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, Facts, RoundSettings, Unhealthy};
 use crate::reconcile::observe::observe;
+use crate::reconcile::phase::Phase;
 use crate::reconcile::references::missing;
 use crate::reconcile::rollout::{Answer, Asked};
 use crate::report::outcome::Outcome;
@@ -287,6 +288,7 @@ async fn carry_out(
         audit.keep_suspicion(suspicion).map_err(|error| forgetful(sync, error))?;
     }
     for attempt in 1..=ATTEMPTS {
+        settings.teller.tell(Phase::Applying(plan.changes().count()));
         write_ahead(cluster, settings, &plan, &mut stores).await?;
         applied = apply(cluster, &plan, Terms::of(settings, &facts), acceptance).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::basics::duration::Period;
 use crate::cluster::{Cluster, ClusterError, budget};
-use crate::reconcile::model::{Unhealthy, WaitPolicy};
-use crate::state::suspension::Watch;
+use crate::reconcile::model::{RoundSettings, Unhealthy, WaitPolicy};
+use crate::reconcile::phase::Phase;
 
 /// The first pause between two looks; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -46,12 +46,12 @@ impl WaitPolicy {
 /// `seen` is filled with the newest state of every object that was looked at.
 pub(crate) async fn wait(
     cluster: &dyn Cluster,
-    policies: &Policies,
+    settings: &RoundSettings,
     units: &BTreeMap<ObjectId, BTreeMap<ObjectId, Gvk>>,
     wait_policy: WaitPolicy,
     seen: &mut BTreeMap<ObjectId, Live>,
-    (stop, suspension): (&CancellationToken, &Watch),
 ) -> Result<Unhealthy, ClusterError> {
+    let RoundSettings { policies, stop, suspension, .. } = settings;
     let objects: &BTreeMap<ObjectId, Gvk> =
         &units.values().flatten().map(|(id, gvk)| (id.clone(), gvk.clone())).collect();
     let timeout = wait_policy.of(objects, seen, &policies.kinds);
@@ -81,6 +81,9 @@ pub(crate) async fn wait(
             let late = format!("after {}: ", Period(timeout));
             let since = if is_late && !has_failed { late.as_str() } else { "" };
             return Ok(unhealthy.into_iter().map(|(id, what)| (id, format!("{since}{what}"))).collect());
+        }
+        if let Some(phase) = Phase::of(&unhealthy) {
+            settings.teller.tell(phase);
         }
         tokio::select! {
             () = sleep(pause.min(deadline - Instant::now())) => {}

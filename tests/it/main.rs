@@ -87,6 +87,7 @@ mod pages;
 mod pickers;
 mod plugins;
 mod program;
+mod progress;
 mod properties;
 mod quickstart;
 mod renames;

@@ -26,6 +26,7 @@ use crate::history::archive::Archive;
 use crate::reconcile::aliases::Aliases;
 use crate::reconcile::depends::Dependencies;
 use crate::reconcile::model::{Clusters, Order};
+use crate::reconcile::phase::Phase;
 use crate::reconcile::places::Places;
 use crate::reconcile::rollout::Rollout;
 use crate::reconcile::rollout::recall::Heads;
@@ -247,13 +248,20 @@ impl Session<'_> {
 
     /// Reads sources beside each other, each once, however many syncs it has.
     fn read<'b>(&self, sources: BTreeSet<&'b str>) -> Result<Sources<'b>, Failure> {
-        let reads = sources.into_iter().map(async |name| (name, self.snapshot(name).await.map(Arc::new)));
-        self.block_on(async {
+        let progress = self.progress("fetch".to_owned(), "source", sources.iter());
+        let read = async |name| {
+            let snapshot = self.snapshot(name).await.map(Arc::new);
+            progress.at(name, Phase::Over);
+            (name, snapshot)
+        };
+        let read = self.block_on(async {
             tokio::select! {
-                snapshots = join_all(reads) => Ok(snapshots.into_iter().collect()),
+                snapshots = join_all(sources.into_iter().map(read)) => Ok(snapshots.into_iter().collect()),
                 () = self.stop.cancelled() => Err(stopped()),
             }
-        })
+        });
+        progress.over();
+        read
     }
 
     /// Reads one source.
@@ -295,7 +303,7 @@ impl Session<'_> {
             dependencies: self.dependencies(),
             bodies: None,
             places: Places::default(),
-            ended: None,
+            listener: None,
         };
         let selected = self.config.clusters_of(sync);
         let build = |(name, settings): (&&str, &&ClusterSettings)| ((*name).to_owned(), self.build(name, settings));

@@ -26,6 +26,7 @@ use crate::reconcile::aliases::Names;
 use crate::reconcile::depends::Waiting;
 use crate::reconcile::events::EventRecorder;
 use crate::reconcile::model::{Order, RoundSettings, WaitPolicy};
+use crate::reconcile::phase::Teller;
 use crate::reconcile::render_history::RenderHistory;
 use crate::reconcile::rollout::Turn;
 use crate::report::{Mode, Saved};
@@ -80,6 +81,7 @@ pub(super) fn of(
         waiting,
         bodies: order.bodies,
         place: order.places.for_round(),
+        teller: Teller::new(order.listener.as_ref(), &name),
         suspension: Watch::new(state, &order.sync),
         stop: stop.clone(),
     }

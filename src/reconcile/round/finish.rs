@@ -106,8 +106,7 @@ async fn end(
     if let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
         let changed = changed(plan, applied);
         let live = &mut after.live;
-        let until = (&settings.stop, &settings.suspension);
-        after.unhealthy = wait(cluster, &settings.policies, &changed, wait_policy, live, until).await?;
+        after.unhealthy = wait(cluster, settings, &changed, wait_policy, live).await?;
         bystanders = judge(&kept(plan), live, (wait_policy.readiness, &settings.policies.kinds)).0;
         bystanders.retain(|id, _| !snapshots.contains_key(id));
         let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));

@@ -229,7 +229,7 @@ impl Installation {
             dependencies: Arc::default(),
             bodies: None,
             places: Places::default(),
-            ended: None,
+            listener: None,
         }
     }
 
