@@ -55,7 +55,7 @@ use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clap::{Parser, Subcommand};
 use gatewright_engine::error::Chain;
@@ -271,9 +271,13 @@ pub fn main(packs: Vec<Builtin>) -> u8 {
         environment,
         clock: Arc::new(SystemClock::new()),
     };
-    match context.dispatch(cli.command) {
-        Ok(code) => code,
-        Err(failure) => failure.tell(),
+    let code = context.dispatch(cli.command).unwrap_or_else(|failure| failure.tell());
+    match UNWRITTEN.get() {
+        None => code,
+        Some(error) => {
+            complain_line(&format!("gatewright: cannot write to standard output: {error}"));
+            worst([code, EXIT_FAILED])
+        }
     }
 }
 
@@ -378,6 +382,13 @@ impl Context {
         Ok(config)
     }
 
+    /// Reads the config file, for a command about what this installation knows.
+    fn load_with_state(&self) -> Result<Config, Failure> {
+        let config = self.load()?;
+        config.state().examine()?;
+        Ok(config)
+    }
+
     /// Reads a config file whose path is known, for a command that asks no cluster.
     fn read(&self, file: &Path) -> Result<Config, ConfigError> {
         crate::config::load(file, &self.environment).map(|config| self.recalled(config))
@@ -461,15 +472,28 @@ fn print(text: &str) {
     emit(&sanitize::lines(text));
 }
 
-/// Prints what is written piece by piece; a reader that went away (`| head`) is no failure.
-fn stream(write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    drop(write(&mut out).and_then(|()| out.flush()));
+/// The reason why standard output did not take all that was printed.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// Notes that something could not be printed: whoever reads the half of it must not take it for all. A reader that went
+/// away (`| head`) is no failure.
+fn note(printed: io::Result<()>) {
+    if let Err(error) = printed
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        UNWRITTEN.get_or_init(|| error);
+    }
 }
 
-/// Prints a document as it is; a reader that went away (`| head`) is no failure.
+/// Prints what is written piece by piece.
+fn stream(write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    note(write(&mut out).and_then(|()| out.flush()));
+}
+
+/// Prints a document as it is.
 fn emit(text: &str) {
-    drop(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()));
+    note(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()));
 }
 
 /// Writes a text to standard error; when that is closed nobody can be told.

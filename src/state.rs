@@ -53,6 +53,9 @@ pub enum StateError {
     /// A file cannot be written.
     #[error("cannot write {0:?}")]
     Write(PathBuf, #[source] io::Error),
+    /// The file with the id of the installation holds none.
+    #[error("{0:?} is damaged: it is to hold 32 hexadecimal digits")]
+    Damaged(PathBuf),
     /// Another process uses the folder.
     #[error("the state directory {0:?} is in use by another gatewright, process {1}")]
     Locked(PathBuf, String),
@@ -92,6 +95,11 @@ impl State {
     /// before that. A file that is missing was removed on purpose where this is said.
     pub(crate) fn changing(&self, path: impl AsRef<Path>) -> Option<UnderWay<'_>> {
         self.notes.as_ref().map(|notes| notes.under_way(self.path(path)))
+    }
+
+    /// Makes sure that the folder can be read, if it is there: what nobody may read is not nothing.
+    pub fn examine(&self) -> Result<(), StateError> {
+        readable(&self.folder)
     }
 
     /// Returns a path below the folder.
@@ -153,7 +161,12 @@ impl State {
         let Some(bytes) = self.read("installation")? else { return Ok(None) };
         let unreadable = |error| StateError::Read(self.path("installation"), io::Error::other(error));
         let text = String::from_utf8(bytes).map_err(unreadable)?;
-        Ok(Some(text.trim().to_owned()).filter(|id| !id.is_empty()))
+        // Whoever goes on with another one is not known to any cluster any more, and is told to take over what is its own.
+        let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match text.trim() {
+            id if is_id(id) => Ok(Some(id.to_owned())),
+            _ => Err(StateError::Damaged(self.path("installation"))),
+        }
     }
 
     /// Returns the random id of this installation, made when it is asked for the first time.
@@ -259,6 +272,14 @@ impl State {
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         names
+    }
+}
+
+/// Makes sure that a folder can be read, if it is there.
+pub(crate) fn readable(folder: &Path) -> Result<(), StateError> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Read(folder.to_owned(), error)),
+        _ => Ok(()),
     }
 }
 

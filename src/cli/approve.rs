@@ -65,28 +65,28 @@ pub(super) struct OfRollout {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     context.log_quietly(&config)?;
     others::beside(context, &config, |state| approve(context, (args, &config), state))
 }
 
 fn approve(context: &Context, (args, config): (&Args, &Config), state: &State) -> Result<u8, Failure> {
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
-    let mut waiting = waiting(state);
+    let mut waiting = waiting(state)?;
     waiting.retain(|asked| chosen.is_empty() || chosen.contains(&asked.cluster));
     decide(context, args, state, &waiting)
 }
 
 /// Lets all go ahead that waits in rollouts of a sync.
 pub(super) fn of_rollout(context: &Context, of: &OfRollout) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     context.log_quietly(&config)?;
     check_names("sync", [&of.sync], &config.settings.syncs)?;
     let (clusters, reason) = (of.clusters.clone(), of.reason.clone());
     let args = Args { tokens: Vec::new(), all: true, yes: of.yes, clusters, reason, period: of.period };
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
     others::beside(context, &config, |state| {
-        let mut waiting = waiting(state);
+        let mut waiting = waiting(state)?;
         waiting.retain(|asked| asked.sync == of.sync && asked.hold.guard.is_of_rollout());
         waiting.retain(|asked| chosen.is_empty() || chosen.contains(&asked.cluster));
         if waiting.is_empty() {

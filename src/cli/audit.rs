@@ -64,7 +64,7 @@ struct Verify {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     let state = config.state();
     if let Some(Action::Verify(args)) = &args.action {
         let verified = audit_log::verify(&state, args.digest.as_deref())?.map_err(|broken| Failure {

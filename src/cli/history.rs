@@ -32,7 +32,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     args.watch.print(context, &config, |_| shown(args, &config))
 }
 

@@ -36,7 +36,7 @@ struct Line {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     let Some(settings) = &config.settings.hosts else {
         let failure = Failure::usage("this host shares its fleet with no other one");
         return Err(failure.hint("docs/hosts.md says how several do, with `hosts` in the config file"));

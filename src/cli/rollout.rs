@@ -63,7 +63,7 @@ pub(super) enum Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     match args {
         Args::Status { sync, watch } => {
             check_names("sync", sync.as_deref(), &config.settings.syncs)?;

@@ -177,6 +177,7 @@ impl<'a> Session<'a> {
         runtime.spawn(stop_on_signal(signals, stop.clone()));
         let breakers = Breaker::all(config.settings.clusters.keys(), &context.clock);
         let (state, metrics) = (config.state(), Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))));
+        state.examine()?;
         let session = Self {
             config,
             state,
@@ -434,6 +435,7 @@ impl From<StateError> for Failure {
                 "a daemon with this state directory does the rounds by itself; stop it to do one by hand"
             }
             StateError::Write(_, why) if is_full(&why) => "make room on that file system",
+            StateError::Damaged(_) => "put it back from a backup: clusters know this installation by it",
             StateError::Read(..) | StateError::Write(..) => {
                 "let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR"
             }

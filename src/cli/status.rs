@@ -51,7 +51,7 @@ type Reports = BTreeMap<String, status::Reports>;
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.extent.check(args.format == ListFormat::Text)?;
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     check_names("sync", &args.sync, &config.settings.syncs)?;
     let chosen = args.clusters.names(&config.settings.clusters, |_| true)?;
     args.watch.print(context, &config, |state| shown(context, args, (&config, state), &chosen))

@@ -60,7 +60,7 @@ pub(super) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8, Failure
 }
 
 fn config(context: &Context, sync: &str) -> Result<Config, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     check_names("sync", [sync], &config.settings.syncs)?;
     Ok(config)
 }

@@ -68,7 +68,7 @@ impl Watch {
         let clock = context.clock.as_ref();
         let (mut shown, mut code) = look()?;
         let is_screen = self.watch && io::stdout().is_terminal();
-        while write(&page(&shown, is_screen.then_some(clock))).is_ok() && self.watch {
+        while write(&page(&shown, is_screen.then_some(clock))) && self.watch {
             let mut told = String::new();
             (shown, code) = loop {
                 pause(between)?;
@@ -96,8 +96,11 @@ fn page(text: &str, clock: Option<&dyn Clock>) -> String {
     format!("{CLEAR}{text}\n{}: so since then; Ctrl-C ends this\n", clock.now().strftime("%F %T UTC"))
 }
 
-fn write(text: &str) -> io::Result<()> {
+/// Tells whether somebody still reads.
+fn write(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let is_written = written.is_ok();
+    super::note(written);
+    is_written
 }

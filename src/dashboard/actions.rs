@@ -178,7 +178,7 @@ fn approve(Decision { board, actor, about, words }: &Decision, known: &Knowledge
         return Err(Refused::Unknown("this is no token of something that waits".to_owned()));
     };
     let is_known = |asked: &Asked| known.cells.get(&asked.cluster).is_some_and(|it| it.contains_key(&asked.sync));
-    let mut waiting = approvals::waiting(&board.state);
+    let mut waiting = approvals::waiting(&board.state)?;
     waiting.retain(|asked| asked.is_meant_by(&token) && is_known(asked));
     if waiting.is_empty() {
         return Err(Refused::Unknown("this does not wait any more: look at what waits now".to_owned()));

@@ -94,7 +94,8 @@ impl Hold {
 
 /// Lists all that waits for approval.
 pub(super) fn approvals(board: &Board, known: &Knowledge) -> Approvals {
-    let mut waiting = approvals::waiting(&board.state);
+    // What cannot be read waits all the same; the command line names the file.
+    let mut waiting = approvals::waiting(&board.state).unwrap_or_default();
     waiting.retain(|asked| known.cells.get(&asked.cluster).is_some_and(|cells| cells.contains_key(&asked.sync)));
     let given = approvals::given(&board.state, board.now());
     let groups = approvals::groups(&waiting);

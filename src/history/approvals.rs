@@ -100,16 +100,17 @@ pub(crate) fn stamp(state: &State, sync: &str, cluster: &str) -> Option<Stamp> {
     ASKED.stamp(state, &[sync, cluster])
 }
 
-/// Returns what waits, in the order of syncs and clusters.
-pub(crate) fn waiting(state: &State) -> Vec<Asked> {
-    let on = |(sync, cluster): (String, String)| {
-        let holds = ASKED.read(state, &[&sync, &cluster]).unwrap_or_default();
-        holds.into_iter().filter_map(move |hold| {
+/// Returns what waits, in the order of syncs and clusters; a file that cannot be read is an error.
+pub(crate) fn waiting(state: &State) -> Result<Vec<Asked>, StateError> {
+    let mut all = Vec::new();
+    for (sync, cluster) in ASKED.targets(state) {
+        let holds = ASKED.load(state, &[&sync, &cluster])?.unwrap_or_default();
+        all.extend(holds.into_iter().filter_map(|hold| {
             let token = hold.token.clone()?;
             Some(Asked { sync: sync.clone(), cluster: cluster.clone(), token, hold })
-        })
-    };
-    ASKED.targets(state).into_iter().flat_map(on).collect()
+        }));
+    }
+    Ok(all)
 }
 
 /// Puts together what is the same on several clusters, in the order in which it was found.

@@ -37,7 +37,7 @@ pub(in crate::cli) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     others::looking(context, &config)?;
     let clock = context.clock.as_ref();
     let old = find(&config, &args.old, clock)?;

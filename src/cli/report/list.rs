@@ -28,7 +28,7 @@ pub(in crate::cli) struct Args {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let config = context.load()?;
+    let config = context.load_with_state()?;
     others::looking(context, &config)?;
     let mut rows = Vec::new();
     let mut all = Vec::new();

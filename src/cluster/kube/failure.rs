@@ -117,6 +117,19 @@ impl Refusal {
         self
     }
 
+    /// Tells whether a webhook did not answer: that concerns the objects that it is asked about, and no others.
+    fn misses_webhook(&self) -> bool {
+        self.code == 500 && self.status.message.contains("webhook")
+    }
+
+    /// Tells whether admission refuses the object, such as a quota or a policy; an authorizer names the user, and what that may
+    /// not do.
+    fn is_denied(&self) -> bool {
+        let message = &self.status.message;
+        let is_of_admission = message.contains("is forbidden: ") || message.starts_with("admission webhook ");
+        self.code == 403 && is_of_admission && !message.to_lowercase().contains("user \"")
+    }
+
     fn causes(&self) -> impl Iterator<Item = &StatusCause> {
         self.status.details.iter().flat_map(|details| &details.causes)
     }
@@ -264,8 +277,7 @@ impl Failure {
         match self {
             Self::Refused(refusal) => {
                 // A webhook that is down stays down longer than we would wait, and slows down each object of a round.
-                let webhook = refusal.code == 500 && refusal.status.message.contains("webhook");
-                let passing = is_passing(refusal.code) && !webhook && !refusal.misses_schema();
+                let passing = is_passing(refusal.code) && !refusal.misses_webhook() && !refusal.misses_schema();
                 passing.then(|| refusal.wait.unwrap_or(otherwise))
             }
             Self::NotKubernetes { code: Some(code), .. } => is_passing(code.as_u16()).then_some(otherwise),
@@ -288,7 +300,8 @@ impl Failure {
             Self::Impossible(_) => Reason::Invalid,
             Self::NoKind(_) => Reason::NotFound,
             Self::Withdrawn(_) => Reason::Other,
-            Self::Refused(refusal) if refusal.is_terminating() => Reason::Other,
+            Self::Refused(refusal) if refusal.is_terminating() || refusal.misses_webhook() => Reason::Other,
+            Self::Refused(refusal) if refusal.is_denied() => Reason::Invalid,
             Self::Refused(refusal) if refusal.misses_schema() => Reason::Invalid,
             Self::Refused(refusal) => match refusal.code {
                 401 => Reason::Unauthorized,
@@ -391,6 +404,32 @@ mod tests {
         let status = serde_json::from_value(status).expect("it is a status");
         let refusal = Refusal { code: 422, status, ..Refusal::default() };
         assert_eq!(refusal.immutable(), fields, "{causes:?}");
+    }
+
+    #[test]
+    fn what_admission_refuses_is_no_matter_of_credentials() {
+        let reason = |message: &str| {
+            let status = serde_json::from_value(json!({"status": "Failure", "code": 403, "message": message}));
+            let refusal = Refusal { code: 403, status: status.expect("it is a status"), ..Refusal::default() };
+            Failure::Refused(Box::new(refusal)).reason()
+        };
+        for denied in [
+            "configmaps \"web\" is forbidden: exceeded quota: q, requested: count/configmaps=1",
+            "pods \"web\" is forbidden: violates PodSecurity \"restricted:latest\": host namespaces",
+            "services \"web\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            "admission webhook \"policy.example.com\" denied the request: no",
+        ] {
+            assert_eq!(reason(denied), Reason::Invalid, "{denied}");
+        }
+        for forbidden in [
+            "",
+            "Forbidden",
+            "configmaps is forbidden: User \"edge\" cannot list resource \"configmaps\" in API group \"\"",
+            "users \"edge\" is forbidden: User \"admin\" cannot impersonate resource \"users\"",
+            "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"edge\" (groups=[]) is attempting to grant",
+        ] {
+            assert_eq!(reason(forbidden), Reason::Forbidden, "{forbidden}");
+        }
     }
 
     #[test]

@@ -118,7 +118,7 @@ async fn who_loses_the_right_between_two_tries_sends_no_other() {
 #[tokio::test]
 async fn what_does_not_pass_is_asked_once() {
     let hook = "Internal error occurred: failed calling webhook \"a\"";
-    check(&[status(500, hook)], Err((Reason::Overloaded, hook))).await;
+    check(&[status(500, hook)], Err((Reason::Other, hook))).await;
     check(&[status(400, "no")], Err((Reason::Invalid, "no"))).await;
     check(&[status(401, "Unauthorized")], Err((Reason::Unauthorized, "Unauthorized"))).await;
     check(&[status(418, "")], Err((Reason::Other, "the server answered 418"))).await;
