@@ -441,7 +441,12 @@ impl Context {
     /// Commands for people log only what is wrong, unless they are asked for more.
     fn log_quietly(&self, config: &Config) -> Result<(), Failure> {
         let level = self.log_level.clone().unwrap_or_else(|| "warn".to_owned());
-        let settings = telemetry::Settings { level, ..config.settings.log.clone() };
+        // A log of its own would be for programs; here it stands between lines for people.
+        let format = match config.settings.log.format {
+            telemetry::Format::Auto => telemetry::Format::Text,
+            format => format,
+        };
+        let settings = telemetry::Settings { level, format };
         Ok(telemetry::init(&settings, self.has_colored_log())?)
     }
 }

@@ -132,7 +132,7 @@ fn agrees(args: &Args, wanted: &[&Asked]) -> Result<bool, Failure> {
         return Ok(true);
     }
     if !question::is_attended() {
-        let message = "--all asks before it approves, and there is no terminal to ask at";
+        let message = "nothing was approved, because nobody can be asked";
         return Err(Failure::usage(message).hint("look at what waits with `gatewright approve`, then add --yes"));
     }
     let described: String = groups(wanted.to_vec()).iter().map(|group| described(group)).collect();

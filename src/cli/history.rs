@@ -1,5 +1,7 @@
 //! `gatewright history`.
 
+use std::path::Path;
+
 use gatewright_engine::problem::counted;
 
 use super::format::ListFormat;
@@ -45,12 +47,24 @@ fn shown(args: &Args, config: &Config) -> Result<String, Failure> {
         check_names("sync", &args.sync, &config.settings.syncs)?;
         complain("gatewright: there are no reports of rounds yet\n");
     }
-    out.extend(history.map(|(path, report)| match (args.format, args.format.data()) {
-        (_, Some(data)) => data.text(&Printed::of(&report)),
-        (ListFormat::Name, None) => format!("{}\n", report.run),
-        (_, None) => sanitize::row(&format!("{}  {}", line(&report), path.display())),
-    }));
+    for (path, report) in history {
+        let Some(report) = report else {
+            args.watch.tell_once(&unreadable(&path));
+            continue;
+        };
+        let shown = match (args.format, args.format.data()) {
+            (_, Some(data)) => data.text(&Printed::of(&report)),
+            (ListFormat::Name, None) => sanitize::row(&report.run),
+            (_, None) => sanitize::row(&format!("{}  {}", line(&report), path.display())),
+        };
+        out += &shown;
+    }
     Ok(out)
+}
+
+/// Says that a file among the reports is none.
+pub(super) fn unreadable(path: &Path) -> String {
+    format!("gatewright: {} is no report of gatewright, or was cut off", path.display())
 }
 
 fn line(report: &Report) -> String {

@@ -127,7 +127,7 @@ pub(super) fn installation(session: &Session<'_>, may_be_stand_in: bool) -> Resu
 
 fn keep(session: &Session<'_>, file: &PlanFile, path: &Path) -> Result<(), Failure> {
     file.write(path, session.archive()?.vault()).map_err(|error| Failure::of(&error))?;
-    complain(&format!("gatewright: the plan is kept in {}; `gatewright apply` carries it out\n", path.display()));
+    complain(&format!("gatewright: the plan is kept in {}; `gatewright apply {0}` carries it out\n", path.display()));
     Ok(())
 }
 

@@ -57,7 +57,7 @@ pub(super) struct Manner {
 pub(super) struct How {
     /// Do not ask.
     #[arg(long, short)]
-    yes: bool,
+    pub yes: bool,
     /// Do not wait until what was changed is healthy.
     #[arg(long)]
     no_wait: bool,

@@ -16,7 +16,7 @@ use super::inventory::failed;
 use super::named::Named;
 use super::session::{Prepared, Selection, Session};
 use super::watch::Watch;
-use super::{Context, Failure, worst};
+use super::{Context, Failure, complain, worst};
 use crate::basics::sanitize;
 use crate::cluster::Cluster;
 use crate::desired::capabilities;
@@ -92,6 +92,9 @@ fn shown(session: &Session<'_>, args: &Args, installation: &str) -> Result<(Stri
         }
         None => text(&found, session.kinds()) + &sanitize::lines(&failures),
     };
+    if found.is_empty() && codes.is_empty() && !args.watch.goes_on() {
+        complain("gatewright: no source asks for anything; `gatewright inventory show` says what is owned\n");
+    }
     Ok((text, worst(codes)))
 }
 

@@ -46,7 +46,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.how.check()?;
     let session = Session::open(context)?;
     let known = runs::list(&session.state.path(runs::FOLDER));
-    let Some(written) = &args.run else { return list(&session, &known) };
+    let Some(written) = &args.run else {
+        // A script whose name of a round has come out empty has undone nothing.
+        if args.dry_run || args.how.yes {
+            let failure = Failure::usage("no round is named, so that nothing was undone");
+            return Err(failure.hint("`gatewright undo` lists the rounds that can be"));
+        }
+        return list(&session, &known);
+    };
     let run = find(written, &known)?;
     let _lock = if args.dry_run { None } else { session.lock_with_siblings()? };
     let vault = session.vault()?;

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::session::Session;
-use super::{Context, Failure, others};
+use super::{Context, Failure, complain_line, others};
 use crate::basics::clock::Clock;
 use crate::config::Config;
 use crate::state::State;
@@ -57,6 +57,13 @@ impl Watch {
     /// Tells whether it goes on.
     pub(super) fn goes_on(self) -> bool {
         self.watch
+    }
+
+    /// Tells of something beside what is shown, unless it would be told with each look.
+    pub(super) fn tell_once(self, line: &str) {
+        if !self.watch {
+            complain_line(line);
+        }
     }
 
     fn follow(

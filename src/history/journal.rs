@@ -290,12 +290,11 @@ fn content_digest(report: Report) -> String {
     digest(&serde_json::to_vec(&timeless).unwrap_or_default())
 }
 
-/// Returns the reports of the history, the newest first; of one sync, or of all. A file is read when it is asked for.
-pub(crate) fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Report)> {
-    files(folder).into_iter().filter_map(move |path| {
-        let report = read(&path)?;
-        sync.is_none_or(|sync| report.sync == sync).then_some((path, report))
-    })
+/// Returns the reports of the history, the newest first; of one sync, or of all. A file is read when it is asked for, and
+/// one that cannot be read is without a report.
+pub(crate) fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Option<Report>)> {
+    let files = files(folder).into_iter().map(|path| (read(&path), path)).map(|(report, path)| (path, report));
+    files.filter(move |(_, report)| sync.is_none_or(|sync| report.as_ref().is_none_or(|report| report.sync == sync)))
 }
 
 /// Returns the reports of the history of a sync and on a cluster, or of all, the newest first, each with its name; only those

@@ -61,6 +61,16 @@ pub struct Finding {
 /// Findings of a report on a cluster, by name.
 pub type Findings = BTreeMap<String, Finding>;
 
+/// The end of the name of a finding about a unit of which something could not be done.
+const FAILED: &str = " failed";
+
+impl Finding {
+    /// Tells whether something of a unit could not be done: over once it is done, whatever becomes of it.
+    pub(super) fn is_of_failure(&self) -> bool {
+        self.kind == Kind::Unit && self.id.ends_with(FAILED)
+    }
+}
+
 impl Kind {
     /// Tells whether it is about the source, and not about a cluster.
     pub fn is_of_source(self) -> bool {
@@ -134,8 +144,8 @@ fn of_cluster(cluster: &ClusterReport) -> Vec<Found> {
     }
     for unit in cluster.units.iter().filter(|unit| unit.is_sick() && !cluster.is_unaccepted(&unit.unit)) {
         let message = unit.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
-        let state = if unit.state == UnitState::Failed { "failed" } else { "not healthy" };
-        let what = format!("{} is {state}{message}", unit.unit);
+        let state = if unit.state == UnitState::Failed { "has failed" } else { "is not healthy" };
+        let what = format!("{} {state}{message}", unit.unit);
         all.push((Kind::Unit, unit.finding(), Some(unit.unit.clone()), None, what, unit.since));
     }
     for refusal in &cluster.refusals {
@@ -215,8 +225,8 @@ impl UnitReport {
     }
 
     fn finding(&self) -> String {
-        let word = if self.state == UnitState::Failed { "failed" } else { "unhealthy" };
-        format!("unit {} {word}", self.unit.key())
+        let word = if self.state == UnitState::Failed { FAILED } else { " unhealthy" };
+        format!("unit {}{word}", self.unit.key())
     }
 }
 

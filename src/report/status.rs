@@ -15,6 +15,7 @@ use gatewright_engine::spec::GATEWAY_API;
 use jiff::Timestamp;
 
 use super::folded::Clusters;
+use super::outcome::Outcome;
 use super::text::why;
 use super::withheld::{HoldReport, MOST_HELD};
 use super::{ClusterReport, ClusterState, Report, UnitReport, UnitState};
@@ -168,9 +169,14 @@ fn held(hold: &HoldReport) -> (Said, Values) {
 pub(crate) fn units(cluster: &ClusterReport) -> Vec<UnitReport> {
     let reason = |unit: &ObjectId| {
         let mut refusals = cluster.refusals.iter().filter(|refusal| refusal.unit == *unit);
-        refusals
-            .find(|refusal| refusal.reason != Reason::UnitHeld)
-            .map(|refusal| format!("{}: {}", refusal.id, why(refusal)))
+        let refused = refusals.find(|refusal| refusal.reason != Reason::UnitHeld);
+        let failed = || {
+            cluster.steps.iter().filter(|step| step.unit == *unit).find_map(|step| match &step.outcome {
+                Some(Outcome::Failed(why)) => Some(format!("{}: {why}", step.id)),
+                _ => None,
+            })
+        };
+        refused.map(|refusal| format!("{}: {}", refusal.id, why(refusal))).or_else(failed)
     };
     let known: BTreeSet<&ObjectId> = cluster.units.iter().map(|unit| &unit.unit).collect();
     let broken: BTreeSet<&ObjectId> = cluster.refusals.iter().map(|refusal| &refusal.unit).collect();

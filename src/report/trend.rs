@@ -194,7 +194,7 @@ impl Seen<'_> {
         match unit.state {
             UnitState::Pruned => true,
             UnitState::Current | UnitState::Changed | UnitState::Unhealthy => {
-                self.report.mode != Mode::Report && unit.unawaited.is_none()
+                self.report.mode != Mode::Report && (unit.unawaited.is_none() || finding.is_of_failure())
             }
             // It is not tried again, or not done with.
             UnitState::Pending | UnitState::Different | UnitState::Held | UnitState::Failed => false,

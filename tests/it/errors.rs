@@ -142,7 +142,7 @@ fn a_kubeconfig_that_is_no_use_says_what_is_wrong_with_it() {
             "lost.kubeconfig\": it cannot be read: No such file",
             "correct the path",
         ),
-        ("{kubeconfig: {}}".to_owned(), ".kube/config\": none of these files exists", "kubeconfig.path"),
+        ("{kubeconfig: {}}".to_owned(), ".kube/config\": there is no such file", "kubeconfig.path"),
         (
             kubeconfig(Path::new("plugin.kubeconfig"), ""),
             "the credential plugin \"aws\" is not allowed to run",

@@ -133,7 +133,7 @@ fn a_way_to_the_cluster_can_be_named() {
     let wrong = with(&["--kubeconfig", "other.kubeconfig", "--context", "tset"]).exits(64);
     wrong.complains("it has no context \"tset\"").complains("did you mean \"test\"?");
     with(&["--kubeconfig", "othr.kubeconfig"]).exits(64).complains("did you mean \"other.kubeconfig\"?");
-    with(&[]).exits(64).complains("none of these files exists").complains("--kubeconfig FILE");
+    with(&[]).exits(64).complains("there is no such file").complains("--kubeconfig FILE");
     let plugin = ["--kubeconfig", "exec.kubeconfig", "--context", "test"];
     with(&plugin).exits(64).complains("if you trust it, add --allow-exec no-such-plugin");
     let allowed = with(&[&plugin[..], &["--allow-exec", "no-such-plugin"]].concat());

@@ -115,6 +115,7 @@ mod tutorial;
 mod unclaimed;
 mod undo;
 mod unreachable;
+mod unreadable;
 mod values;
 mod views;
 mod watching;

@@ -165,7 +165,7 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
     assert_eq!(fleet.with("such-node"), ["canary", "lab"]);
     let why = desk.run(&["rollout", "explain", sync]).exits(0).says("sync ").says("1 unit under way\n");
     why.says("  on 2 clusters (dr, edge), 1 unit (").says("    rollout-halted: ");
-    desk.run(&["rollout", "approve", sync]).exits(64).complains("there is no terminal to ask at");
+    desk.run(&["rollout", "approve", sync]).exits(64).complains("nobody can be asked");
     let status = desk.run(&["rollout", "status"]).exits(0).says("    healthy on cluster lab\n");
     status.says("    not healthy on cluster canary: ").says("    waited for by 2 clusters (dr, edge)\n");
 

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::chosen::name;
 use crate::cli::format::Format;
+use crate::cli::history::unreadable;
 use crate::cli::others;
 use crate::cli::table::table;
-use crate::cli::{Context, Failure, check_names, complain, print};
+use crate::cli::{Context, EXIT_FAILED, Failure, check_names, complain, complain_line, print};
 use crate::history::journal;
 use crate::report::status::json_word;
 use crate::report::trend::{Gone, Summary};
@@ -15,7 +16,7 @@ use crate::report::{ClusterState, Report, named};
 
 /// List the reports that are kept, the newest first: those of rounds that changed something or said something new.
 ///
-/// Exit codes: 0, or 64 usage or configuration.
+/// Exit codes: 0, 1 a file among them is no report, or 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     /// The sync; all of them if absent.
@@ -32,13 +33,19 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     others::looking(context, &config)?;
     let mut rows = Vec::new();
     let mut all = Vec::new();
+    let mut code = 0;
     for (path, report) in journal::history(&config.reports_dir, args.sync.as_deref()) {
+        let Some(report) = report else {
+            complain_line(&unreadable(&path));
+            code = EXIT_FAILED;
+            continue;
+        };
         match args.format.data() {
             None => rows.push(row(&name(&path), &report)),
             Some(_) => all.push(entry(&name(&path), &report)),
         }
     }
-    if rows.is_empty() && all.is_empty() {
+    if rows.is_empty() && all.is_empty() && code == 0 {
         // A sync that is configured no more may still have a past.
         check_names("sync", &args.sync, &config.settings.syncs)?;
         complain("gatewright: no reports are kept yet\n");
@@ -51,7 +58,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             print(&table(header, &rows));
         }
     }
-    Ok(0)
+    Ok(code)
 }
 
 fn row(name: &str, report: &Report) -> [String; 7] {

@@ -37,7 +37,12 @@ pub(super) fn read(
         } else {
             "name the file in the setting kubeconfig.path"
         };
-        return Err(place.error("none of these files exists", hint));
+        let problem = match standard.files.as_slice() {
+            [] => "there is none",
+            [_] => "there is no such file",
+            _ => "none of these files exists",
+        };
+        return Err(place.error(problem, hint));
     }
     Ok((merged, place, digest))
 }

@@ -196,7 +196,8 @@ impl Rollout {
         let error = match why {
             Unknown::Lost(error) | Unknown::Failed(error) => {
                 let error = Chain(error).to_string();
-                warn!(sync, cluster = name, error, "passed over: nobody knows how far rollouts are there");
+                // What else the round says of the cluster tells it.
+                info!(sync, cluster = name, error, "passed over: nobody knows how far rollouts are there");
                 return None;
             }
             Unknown::Text(error) => Chain(error).to_string(),

@@ -40,7 +40,7 @@ fn a_kubeconfig_that_cannot_be_used_is_a_mistake_of_the_config() {
     run.complains("gatewright.yaml:5: cluster \"b\": ").complains("gatewright.yaml:6: cluster \"c\": ");
     // Where kubectl would look there is nothing either.
     desk.replace("gatewright.yaml", "{path: a.yaml}", "{}");
-    desk.run(&["config", "check"]).exits(64).complains("none of these files exists");
+    desk.run(&["config", "check"]).exits(64).complains("there is no such file");
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl fmt::Display for Reason {
             Self::Failed(message) => write!(f, "the dry run failed: {message}"),
             Self::Unknown(message) => write!(f, "cannot read it: {message}"),
             Self::Protected(mark) => write!(f, "kept: it carries {mark}"),
-            Self::Unmarked => f.write_str("kept: it does not carry our mark any more"),
+            Self::Unmarked => f.write_str("kept: it does not carry our mark"),
             Self::HoldsOthers(what) => write!(f, "kept: {what}, and that would go too"),
             Self::Held(guard) => write!(f, "held by guard {guard} until that is approved"),
             Self::StillNeeded(unit) => write!(f, "kept: {unit} stays and may need it"),
