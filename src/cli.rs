@@ -29,6 +29,7 @@ mod man;
 mod named;
 mod orphans;
 mod others;
+mod output;
 mod pack;
 mod plan;
 mod rbac;
@@ -53,16 +54,15 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::builtin::Builtin;
 
 use crate::basics::clock::{Clock, SystemClock};
-use crate::basics::{sanitize, waiting_line};
 use crate::config::cluster_secrets::entry;
 use crate::config::environment::Environment;
 use crate::config::packs::{Folders, folders};
@@ -73,6 +73,7 @@ use crate::history::decisions::Decider;
 use crate::process::telemetry::{self, TelemetryError};
 use crate::state::State;
 use crate::state::owner::become_owner;
+use output::{complain, complain_in_color, complain_line, emit, note, print, stream};
 
 /// Exit code: usage or configuration.
 pub const EXIT_USAGE: u8 = 64;
@@ -272,13 +273,7 @@ pub fn main(packs: Vec<Builtin>) -> u8 {
         clock: Arc::new(SystemClock::new()),
     };
     let code = context.dispatch(cli.command).unwrap_or_else(|failure| failure.tell());
-    match UNWRITTEN.get() {
-        None => code,
-        Some(error) => {
-            complain_line(&format!("gatewright: cannot write to standard output: {error}"));
-            worst([code, EXIT_FAILED])
-        }
-    }
+    if output::is_whole() { code } else { worst([code, EXIT_FAILED]) }
 }
 
 impl Context {
@@ -470,50 +465,6 @@ fn find_name<'a>(written: &str, names: &'a [String], what: &str, hint: &str) -> 
         (None, only, None) => Ok(only),
         (None, ..) => Err(Failure::usage(format!("more than one {what} begins with {written:?}")).hint(hint)),
     }
-}
-
-/// Prints a text for people, in which nobody has written to the terminal but us.
-fn print(text: &str) {
-    emit(&sanitize::lines(text));
-}
-
-/// The reason why standard output did not take all that was printed.
-static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
-
-/// Notes that something could not be printed: whoever reads the half of it must not take it for all. A reader that went
-/// away (`| head`) is no failure.
-fn note(printed: io::Result<()>) {
-    if let Err(error) = printed
-        && error.kind() != io::ErrorKind::BrokenPipe
-    {
-        UNWRITTEN.get_or_init(|| error);
-    }
-}
-
-/// Prints what is written piece by piece.
-fn stream(write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    note(write(&mut out).and_then(|()| out.flush()));
-}
-
-/// Prints a document as it is.
-fn emit(text: &str) {
-    note(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()));
-}
-
-/// Writes a text to standard error; when that is closed nobody can be told.
-fn complain(text: &str) {
-    drop(io::stderr().write_all(format!("{}{}", waiting_line::erase(), sanitize::lines(text)).as_bytes()));
-}
-
-/// Writes one line to standard error: a text of others in it begins no other.
-fn complain_line(text: &str) {
-    complain(&sanitize::row(text));
-}
-
-/// Writes a text to standard error in which everything of others is harmless already, and colors are meant.
-fn complain_in_color(text: &str) {
-    drop(io::stderr().write_all(text.as_bytes()));
 }
 
 /// Of several exit codes, the one that says most: 64, 1, 3, 4, 2, 0.

@@ -60,7 +60,7 @@ impl Subject {
                 }
                 let session = Session::of_specs(context, &self.subjects, self.access.settings()?)?;
                 if let Some(file) = beside {
-                    complain(&format!("  {} is left aside: it is about syncs\n", file.display()));
+                    complain(&format!("  {} is ignored: it is about syncs\n", file.display()));
                 }
                 Ok((session, Selection { sync: None, part: self.part.clone() }))
             }

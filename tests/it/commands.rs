@@ -365,7 +365,7 @@ fn a_state_directory_that_cannot_be_used_is_an_error_before_anything_is_done() {
     desk.replace("gatewright.yaml", "stateDir: state", "stateDir: specs/a.yaml/state");
     let hint = "\n  let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR\n";
     desk.run(&["plan"]).exits(1).complains("gatewright: cannot read ").complains("Not a directory").complains(hint);
-    desk.run(&["sync"]).exits(1).complains("gatewright: cannot write ").complains("Not a directory").complains(hint);
+    desk.run(&["sync"]).exits(1).complains("gatewright: cannot read ").complains("Not a directory").complains(hint);
     assert!(!desk.path("rendered").exists());
 }
 

@@ -181,7 +181,7 @@ fn what_is_neither_a_sync_nor_a_path_is_told_to_be_neither() {
     // Beside a config file a folder is still a folder, unless a sync has its name.
     let kubeconfig = shared().kubeconfig("admin");
     run(&desk, &kubeconfig, &["plan", "specs", "--out", "x"]).exits(64).complains("--out keeps the plan of a sync");
-    let beside = run(&desk, &kubeconfig, &["plan", "specs"]).exits(0).complains("gatewright.yaml is left aside");
+    let beside = run(&desk, &kubeconfig, &["plan", "specs"]).exits(0).complains("gatewright.yaml is ignored");
     beside.says("cluster local");
     fs::create_dir(desk.path("edges")).expect("the folder can be made");
     run(&desk, nowhere, &["plan", "edges"]).exits(0).says("cluster c");
