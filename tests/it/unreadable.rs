@@ -114,7 +114,7 @@ fn a_webhook_that_is_down_hides_nothing_but_what_it_is_asked_about() {
 
     let failed = format!("ConfigMap {down}/a: the dry run failed: ");
     let plan = desk.run(&["plan"]).exits(1).says(&failed).says("down.example.com");
-    plan.says(&format!("+ Deployment {well}/b"));
+    plan.says(&format!("+ create Deployment {well}/b"));
     desk.run(&["sync"]).exits(1);
     assert!(server.kubectl_ok(&["get", "deployments", "-n", &well, "-o", "name"]).contains("/b"));
     desk.run(&["status"]).exits(0).says(&format!("ConfigMap {down}/a: ")).says("down.example.com");
