@@ -112,3 +112,19 @@ fn it_is_a_patch_that_does_what_a_round_does() {
         assert_eq!(desk.read(file), rendered(kind));
     }
 }
+
+/// The number that a dry run shows is another one each time, and none that the port ever has.
+#[test]
+fn the_number_that_a_server_chooses_is_told_neither_before_nor_after() {
+    let (server, namespace, sync) = (shared(), unique("chosen"), unique("chosen"));
+    let desk = desk(&sync, &[("only", kubeconfig(&server.kubeconfig("admin"), ""))]);
+    desk.write("specs/a.yaml", &gateway(&namespace, "a", 8080));
+    desk.run(&["sync"]).exits(0);
+    desk.replace("specs/a.yaml", "  listeners:\n", "  listeners:\n  - {name: other, port: 9090, protocol: HTTP}\n");
+    for command in ["plan", "sync"] {
+        let run = desk.run(&[command]).exits(0).says("spec.ports[listener-9090]");
+        assert!(!run.out.contains("nodePort"), "{command}: {}", run.out);
+    }
+    let ports = ["get", "service", "a", "-n", &namespace, "-o", "jsonpath={.spec.ports[*].nodePort}"];
+    assert_eq!(server.kubectl_ok(&ports).split(' ').count(), 2, "the server has chosen them");
+}

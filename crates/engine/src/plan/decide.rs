@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::conflicts::{Negotiated, Verdict};
 use super::deployer::{Awaited, FromDeployer, GatewayState, held_by, other_owner, patch};
+use super::drift::leave_out_chosen;
 use super::exclusive::is_taken;
 use super::guard::adopt::system;
 use super::namespaces::is_created;
@@ -136,6 +137,7 @@ impl Decision<'_> {
         let agreed = self.inputs.observed.agreed(self.unit, object, live, self.inputs.policies)?;
         let after = self.check_dry_run(object)?.map_or(agreed.object.body(), |after| after.object.body());
         let mut differences = self.differences(live.object.body(), after);
+        leave_out_chosen(&mut differences, agreed.object.body());
         // What another writer has laid out in his way is no difference; what we have written is kept to the letter.
         differences.retain(|difference| !(is_adoption && difference.changes_nothing()));
         let action = match (is_adoption, differences.is_empty() && !agreed.is_due) {

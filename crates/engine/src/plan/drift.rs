@@ -59,8 +59,7 @@ impl<'a> Pair<'a> {
     pub fn differences(&self, after: &Value, conflicts: &Conflicts) -> (Vec<Difference>, Vec<FieldVerdict>) {
         let mut found = differences(self.live.object.body(), after, FIELD_MANAGER, &conflicts.masker);
         found.retain(|difference| !self.is_chosen(difference) && !difference.changes_nothing());
-        let added = found.iter_mut().filter_map(|difference| difference.after.as_mut());
-        added.for_each(|value| strip(value, self.agreed.object.body()));
+        leave_out_chosen(&mut found, self.agreed.object.body());
         let fields = self.agreed.reported(&found, &conflicts.fights);
         (found, fields)
     }
@@ -83,7 +82,13 @@ const CHOSEN: [(&str, &str); 7] = [
     ("[\"deprecated.daemonset.template.generation\"]", "deprecated.daemonset.template.generation"),
 ];
 
-/// Takes what nobody asks for out of what is new as a whole, such as another port of a Service.
+/// Takes what nobody asks for out of what is new as a whole, such as another port of a Service: the number that a dry run
+/// shows is not the one that it gets.
+pub(super) fn leave_out_chosen(found: &mut [Difference], wanted: &Value) {
+    let added = found.iter_mut().filter_map(|difference| difference.after.as_mut());
+    added.for_each(|value| strip(value, wanted));
+}
+
 fn strip(new: &mut Value, wanted: &Value) {
     match new {
         Value::Object(map) => {
