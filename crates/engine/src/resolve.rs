@@ -19,7 +19,7 @@ use crate::pack::{Pack, Packs, Parameters};
 use crate::problem::{Place, Problem};
 use crate::rules;
 use crate::spec::gateway::{Gateway, GatewayClass};
-use crate::spec::listener_set::ListenerSet;
+use crate::spec::listener_set::{ListenerSet, allows};
 use crate::spec::{Document, GATEWAY_API, Kind, Specs};
 use crate::yaml::Node;
 
@@ -134,7 +134,7 @@ impl<'a> Context<'a> {
     ) -> Result<Resolution<'a>, Box<Problem>> {
         let gateway: Gateway = self.document.read()?;
         self.check_listeners(&gateway)?;
-        if let Some(place) = self.specs.broken_sets.get(&self.document.id) {
+        if let Some(place) = self.broken_set() {
             return Err(self.document.problem(&[], format!("a ListenerSet of it is broken, see {place}")).into());
         }
         let (controller, class) = self.class(&gateway)?;
@@ -149,6 +149,13 @@ impl<'a> Context<'a> {
         resolved.listener_set_documents = sets.iter().map(|(document, _)| *document).collect();
         resolved.listener_sets = sets.iter().map(|(_, set)| set.clone()).collect();
         self.governed(resolved, overlays)
+    }
+
+    /// Returns the place of a broken listener set that the Gateway lets attach: whoever may not add listeners to it does not
+    /// hold it either.
+    fn broken_set(&self) -> Option<&Place> {
+        let mut sets = self.specs.broken_sets.get(&self.document.id)?.iter();
+        sets.find(|(namespace, _)| allows(self.specs, self.document, namespace)).map(|(_, place)| place)
     }
 
     /// Adds the overlays that govern a spec, or says why what they say cannot be merged into its kind of parameters; a

@@ -181,8 +181,8 @@ pub struct Specs {
     /// Documents that are meant to be overlays and are not: nobody refers to overlays, so what they say of themselves
     /// tells what is to be held.
     pub broken_overlays: Vec<Document>,
-    /// Gateways of which a listener set is broken, and where: nobody knows all of their ports.
-    pub broken_sets: BTreeMap<ObjectId, Place>,
+    /// Gateways of which listener sets are broken, with their namespaces and places: nobody knows all of their ports.
+    pub broken_sets: BTreeMap<ObjectId, Vec<(String, Place)>>,
     /// Those of other kinds.
     pub unclaimed: Vec<Document>,
     /// Those of other kinds that an API server would refuse, and why.
@@ -369,7 +369,9 @@ impl Specs {
         let namespace = self.namespace(text("namespace").unwrap_or(&document.id.namespace)).to_owned();
         let (group, kind) = (text("group").unwrap_or(GATEWAY_API), text("kind").unwrap_or("Gateway"));
         if let Some(name) = text("name") {
-            self.broken_sets.insert(ObjectId::new(group, kind, &namespace, name), document.place());
+            let gateway = ObjectId::new(group, kind, &namespace, name);
+            let set = (self.namespace(&document.id.namespace).to_owned(), document.place());
+            self.broken_sets.entry(gateway).or_default().push(set);
         }
     }
 

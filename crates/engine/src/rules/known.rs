@@ -108,7 +108,7 @@ impl Known {
     }
 
     /// Returns the labels of a namespace that the source holds, with that which every namespace has.
-    pub(super) fn labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
+    pub(crate) fn labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
         let mut labels = self.namespaces.get(namespace)?.clone();
         labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
         Some(labels)

@@ -20,7 +20,6 @@ use super::texts::{Step, Texts};
 use crate::kinds;
 use crate::object::{Object, ObjectId};
 use crate::overlay::Overlay;
-use crate::pack::overlay as overlays;
 use crate::problem::{Place, Problem, Scope};
 use crate::resolve::Resolved;
 use crate::spec::{Document, GATEWAY_API};
@@ -98,12 +97,13 @@ pub(crate) fn find_in_document(
     findings
 }
 
-/// Tells whether people have written a part of the objects of a spec by themselves.
+/// Tells whether people have written a part of the objects of a spec: what stands in parameters goes into them as it is. Those
+/// of a Gateway without any are the pack's alone.
 fn is_written(resolved: &Resolved<'_>) -> bool {
     let is_patched = |overlay: &&Overlay| !overlay.spec.object_patches.is_empty();
     !resolved.document.id.is_a(GATEWAY_API, "Gateway")
+        || !resolved.layers.is_empty()
         || resolved.overlays.iter().any(is_patched)
-        || overlays::says(&resolved.pack.manifest.overlays, &resolved.layers)
 }
 
 fn of_object(object: &Object, (texts, kinds): (&Texts<'_>, &kinds::Table)) -> Vec<Finding> {

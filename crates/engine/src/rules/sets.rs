@@ -6,8 +6,7 @@ use super::listeners::{self, Listener};
 use super::table::LISTENER_SET_NOT_ALLOWED;
 use super::{ports, protocols};
 use crate::object::ObjectId;
-use crate::spec::Document;
-use crate::yaml::{Content, Node};
+use crate::spec::listener_set;
 
 /// Checks a listener set.
 pub(super) fn check(sheet: &mut Sheet<'_>) {
@@ -34,30 +33,11 @@ fn refusal(sheet: &Sheet<'_>, parent: &ObjectId) -> Option<(String, String)> {
         return (!specs.broken.contains_key(parent)).then_some((message, hint));
     };
     let namespace = &sheet.document.id.namespace;
-    let from = text(&gateway.root, &["spec", "allowedListeners", "namespaces", "from"]).unwrap_or("None");
-    let is_allowed = match from {
-        "All" => true,
-        "Same" => *namespace == parent.namespace,
-        // Namespaces that are not in the source may have any labels.
-        "Selector" => specs.known.labels(namespace).is_none_or(|labels| selects(gateway, &labels)),
-        _ => false,
-    };
-    let message = match from {
+    let message = match text(&gateway.root, &listener_set::FROM).unwrap_or("None") {
         "None" => format!("its {parent} allows no listener sets"),
         _ => format!("its {parent} allows no listener sets of namespace {namespace:?}"),
     };
     let wanted = if *namespace == parent.namespace { "Same" } else { "All" };
     let hint = format!("write allowedListeners: {{namespaces: {{from: {wanted}}}}} into the spec of the Gateway");
-    (!is_allowed).then_some((message, hint))
-}
-
-/// Tells whether the selector of a Gateway may select a namespace with these labels.
-fn selects(gateway: &Document, labels: &std::collections::BTreeMap<String, String>) -> bool {
-    let path = ["spec", "allowedListeners", "namespaces", "selector", "matchLabels"];
-    let wanted = gateway.root.at(path).into_iter().flat_map(Node::fields);
-    let has = |(key, value): (&str, &Content)| match value {
-        Content::String(value) => labels.get(key) == Some(value),
-        _ => false,
-    };
-    wanted.map(|(key, field)| (key, &field.node.content)).all(has)
+    (!listener_set::allows(specs, gateway, namespace)).then_some((message, hint))
 }

@@ -265,6 +265,15 @@ fn a_listener_set_does_not_hold_the_gateway_of_others() {
 }
 
 #[test]
+fn a_broken_listener_set_holds_the_gateway_only_where_that_lets_it_attach() {
+    let broken = set("protocol: HTTP").replace("9090", "90900");
+    let units = |spec: &str| render(&(gateway("acme", spec) + &broken), &packs()).units.len();
+    let from = |from: &str| format!("{HTTP}\n  allowedListeners: {{namespaces: {{from: {from}}}}}");
+    assert_eq!([units(HTTP), units(&from("None"))], [1, 1]);
+    assert_eq!([units(&from("Same")), units(&from("All"))], [0, 0]);
+}
+
+#[test]
 fn a_listener_set_shares_no_port_with_what_excludes_it() {
     let spec = format!("{HTTP}\n  allowedListeners: {{namespaces: {{from: Same}}}}");
     let more = |port: u16, protocol: &str| set(&format!("protocol: {protocol}")).replace("9090", &port.to_string());

@@ -72,7 +72,7 @@ fn names(root: &Node) -> Vec<InValue> {
             "must be up to 63 lower-case letters, digits and dashes, beginning and ending with a letter or digit";
         found.push((
             path("namespace"),
-            mistake(node, format!("metadata.namespace is {name:?}, but {rule}"), likely(name)),
+            mistake(node, format!("metadata.namespace is {name:?}, but {rule}"), likely(&name.replace('.', "-"))),
         ));
     }
     found

@@ -110,7 +110,7 @@ fn autoscaler(sheet: &mut Sheet<'_>, spec: &Value) {
         let message = format!("spec.maxReplicas is {most}");
         return sheet.say(&["spec", "maxReplicas"], (message, "write how many there may be at most"));
     }
-    let least = spec["minReplicas"].as_i64().filter(|least| *least > most || *least < 0);
+    let least = spec["minReplicas"].as_i64().filter(|least| *least > most || *least < 1);
     if let Some(least) = least {
         let message = format!("spec.minReplicas is {least}, and spec.maxReplicas is {most}");
         sheet.say(&["spec", "minReplicas"], (message, "write a number from 1 to maxReplicas"));
