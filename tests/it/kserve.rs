@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::cases;
 use crate::cluster::ApiServer;
 use crate::golden;
-use crate::program::Desk;
+use crate::program::{Desk, Run};
 
 /// Kinds that services come with: file below `crds`, group, version, plural, kind, scope. Some are in no file.
 pub(crate) const KINDS: [[&str; 6]; 10] = [
@@ -226,4 +226,20 @@ fn a_service_is_left_to_an_operator_that_is_at_work() {
     desk.write("gatewright.yaml", &(desk.read("gatewright.yaml") + "packs: {kserve: {parameters: {mode: expand}}}\n"));
     plan().exits(1).says("KServe's controller is at work in this cluster");
     assert_eq!(there(), format!("{before}llminferenceservice.serving.kserve.io/llama\n"));
+}
+
+/// Nobody renders a config by itself, so nobody else would ever see a slip in it.
+#[test]
+fn a_misspelled_field_of_a_config_is_told() {
+    let desk = Desk::empty("gatewright.yaml");
+    desk.write(
+        "specs/config.yaml",
+        "apiVersion: serving.kserve.io/v1alpha2\nkind: LLMInferenceServiceConfig\n\
+         metadata: {name: team, namespace: models}\nspec: {replica: 2, template: {containers: [{name: main, images: x}]}}\n",
+    );
+    let run = Run::of(desk.without_config(&["check", "specs"]).output().expect("the program starts"));
+    let said = format!("{}{}", run.out, run.err);
+    for name in ["replica", "images"] {
+        assert!(said.contains(&format!("unknown field \"{name}\"")), "{name}: {said}");
+    }
 }

@@ -351,7 +351,11 @@ impl Pack {
         }
         for (claim, schema) in std::mem::take(&mut self.claimed) {
             // The kind of parameters may be claimed too, and has its schema already.
-            kinds.entry(claim.name()).or_insert(Kind::new(claim.versions, true, schema));
+            let name = claim.name();
+            // What is only looked up is rendered by nobody.
+            let are_names_checked = !self.manifest.reads.iter().any(|read| read.name() == name);
+            let read = Kind { are_names_checked, ..Kind::new(claim.versions, true, schema) };
+            kinds.entry(name).or_insert(read);
         }
     }
 

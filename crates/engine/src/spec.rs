@@ -141,11 +141,13 @@ pub struct Kind {
     pub sense: Option<Sense>,
     /// Whether they are parameters of a pack: what rules about parameters can name.
     pub is_parameters: bool,
+    /// Whether its schema, or the pack that renders it, looks at the names of all fields.
+    pub are_names_checked: bool,
 }
 
 impl Kind {
     pub(crate) fn new(versions: Vec<String>, namespaced: bool, schema: Schema) -> Self {
-        Self { versions, namespaced, schema, sense: None, is_parameters: false }
+        Self { versions, namespaced, schema, sense: None, is_parameters: false, are_names_checked: true }
     }
 }
 
@@ -329,7 +331,7 @@ impl Specs {
         let is_broken = !problems.is_empty();
         self.problems.extend(problems);
         if !is_broken {
-            self.problems.extend(self.definitions.doubts(&document, true));
+            self.problems.extend(self.definitions.doubts(&document, kind.are_names_checked));
         }
         self.place(document, is_broken);
     }
