@@ -232,3 +232,21 @@ fn documents_have_a_heading_of_their_own() {
     let page = desk.run(&["plan", "--format", "html"]).exits(0).says("<bdi>Documents applied as they are</bdi>");
     assert_eq!(page.out.matches("<summary><bdi>").count(), 3, "{}", page.out);
 }
+
+#[test]
+fn a_document_takes_nothing_from_a_spec_that_is_broken() {
+    let desk = desk("edges", &[("fine", folder())]);
+    desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: true\n    unclaimed: apply");
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    desk.run(&["sync"]).exits(0);
+    let before = desk.read("rendered/shop/service-a.yaml");
+    let spec = json!({"selector": {"app": "other"}, "ports": [{"port": 99}]});
+    let service = document("v1", "Service", "a", &json!({"namespace": "shop", "spec": spec}));
+    desk.write("specs/service.yaml", &service);
+    desk.run(&["sync"]).exits(1);
+    assert_eq!(desk.read("rendered/shop/service-a.yaml"), before, "two want it");
+
+    desk.replace("specs/a.yaml", "  listeners:", "  lstnrs:");
+    desk.run(&["sync"]).exits(1).says("foreign: it belongs to Gateway shop/a, whose spec is broken");
+    assert_eq!(desk.read("rendered/shop/service-a.yaml"), before, "one of them is broken");
+}

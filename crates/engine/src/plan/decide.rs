@@ -114,7 +114,10 @@ impl Decision<'_> {
         }
         let owner = self.inputs.owner(live);
         let is_adoption = match (&owner, self.inputs.policies.adopt) {
-            (Owner::Us, _) => false,
+            (Owner::Us, _) => {
+                self.check_former_unit(object)?;
+                false
+            }
             (Owner::OtherSync(sync), _) if self.is_handed_over(sync, object)? => true,
             (Owner::Nobody | Owner::Other(_), _) if let Some(system) = system(live) => {
                 return Err(Reason::Foreign(system.to_owned()));
@@ -241,6 +244,18 @@ impl Decision<'_> {
             Some(GatewayState::Deployed) | None => {
                 Err("it cannot be told to leave that to others, so take the Gateway out of the source".to_owned())
             }
+        }
+    }
+
+    /// What a broken spec has made stays as it is: were the spec in order, another document with the same object would be
+    /// refused, and nothing says that this one is to take its place.
+    fn check_former_unit(&self, object: &Object) -> Result<(), Reason> {
+        let entry = self.inputs.owned.entries.get(object.id()).filter(|entry| entry.unit != self.unit.id);
+        match entry {
+            Some(entry) if self.inputs.rendering.broken.contains(&entry.unit) => {
+                Err(Reason::Foreign(format!("{}, whose spec is broken", entry.unit)))
+            }
+            _ => Ok(()),
         }
     }
 
