@@ -1,4 +1,4 @@
-//! What commands write to standard output and to standard error.
+//! Standard output and standard error of commands.
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;

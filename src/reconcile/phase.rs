@@ -17,7 +17,7 @@ pub enum Phase {
     Waiting {
         /// The first of them, by name.
         object: ObjectId,
-        /// What is wrong with it.
+        /// The reason: what is wrong with it.
         why: String,
         /// The number of the others.
         others: usize,

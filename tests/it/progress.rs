@@ -1,4 +1,4 @@
-//! What a command says on standard error while it waits, where nobody sits at a terminal.
+//! Progress of a command that waits, on standard error, where nobody sits at a terminal.
 
 use std::net::TcpListener;
 use std::process::{Child, Stdio};

@@ -1,4 +1,4 @@
-//! What cannot be read, or not be written, is said to be so, and not taken for nothing.
+//! Unreadable state and output that cannot be written are errors, and not taken for nothing.
 
 use std::fs::{self, File};
 

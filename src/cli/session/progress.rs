@@ -1,4 +1,4 @@
-//! What a command waits for, said on standard error while somebody waits for it: in one line that changes at a terminal,
+//! The progress of a command, said on standard error while somebody waits for it: in one line that changes at a terminal,
 //! else in a line now and then.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::basics::{sanitize, waiting_line};
 use crate::cli::{Context, complain_line};
 use crate::reconcile::phase::Phase;
 
-/// What takes no longer than this needs no line at a terminal.
+/// The time up to which nothing needs a line at a terminal.
 const DELAY: Duration = Duration::from_secs(2);
 
 /// The interval at which the line moves.
@@ -54,12 +54,12 @@ impl Form {
     }
 }
 
-/// How far something is that consists of several things, such as a round on clusters.
+/// The progress of something that consists of several things, such as a round on clusters.
 pub(super) struct Progress {
     what: String,
     thing: &'static str,
     number: usize,
-    /// What is waited for, and what each of it is at.
+    /// The things that are waited for, each with its phase.
     waiting: Mutex<BTreeMap<String, Option<Phase>>>,
     line: ProgressBar,
 }

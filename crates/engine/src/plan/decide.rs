@@ -247,7 +247,7 @@ impl Decision<'_> {
         }
     }
 
-    /// What a broken spec has made stays as it is: were the spec in order, another document with the same object would be
+    /// Refuses to take over an object that a broken spec has made, which stays as it is: were the spec in order, another document with the same object would be
     /// refused, and nothing says that this one is to take its place.
     fn check_former_unit(&self, object: &Object) -> Result<(), Reason> {
         let entry = self.inputs.owned.entries.get(object.id()).filter(|entry| entry.unit != self.unit.id);
