@@ -99,7 +99,10 @@ impl State {
 
     /// Makes sure that the folder can be read, if it is there: what nobody may read is not nothing.
     pub fn examine(&self) -> Result<(), StateError> {
-        readable(&self.folder)
+        match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Read(self.folder.clone(), error)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns a path below the folder.
@@ -272,14 +275,6 @@ impl State {
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         names
-    }
-}
-
-/// Makes sure that a folder can be read, if it is there.
-pub(crate) fn readable(folder: &Path) -> Result<(), StateError> {
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StateError::Read(folder.to_owned(), error)),
-        _ => Ok(()),
     }
 }
 

@@ -1,10 +1,9 @@
 //! `gatewright history`.
 
-use std::path::Path;
-
 use gatewright_engine::problem::counted;
 
 use super::format::ListFormat;
+use super::report::chosen::unreadable;
 use super::watch::Watch;
 use super::{Context, Failure, check_names, complain};
 use crate::basics::sanitize;
@@ -49,7 +48,7 @@ fn shown(args: &Args, config: &Config) -> Result<String, Failure> {
     }
     for (path, report) in history {
         let Some(report) = report else {
-            args.watch.tell_once(&unreadable(&path));
+            args.watch.tell_once(&format!("gatewright: {}", unreadable(&path)));
             continue;
         };
         let shown = match (args.format, args.format.data()) {
@@ -60,11 +59,6 @@ fn shown(args: &Args, config: &Config) -> Result<String, Failure> {
         out += &shown;
     }
     Ok(out)
-}
-
-/// Says that a file among the reports is none.
-pub(super) fn unreadable(path: &Path) -> String {
-    format!("gatewright: {} is no report of gatewright, or was cut off", path.display())
 }
 
 fn line(report: &Report) -> String {

@@ -1,6 +1,6 @@
 //! `gatewright report`.
 
-mod chosen;
+pub(super) mod chosen;
 mod diff;
 mod list;
 mod show;

@@ -293,7 +293,10 @@ fn content_digest(report: Report) -> String {
 /// Returns the reports of the history, the newest first; of one sync, or of all. A file is read when it is asked for, and
 /// one that cannot be read is without a report.
 pub(crate) fn history(folder: &Path, sync: Option<&str>) -> impl Iterator<Item = (PathBuf, Option<Report>)> {
-    let files = files(folder).into_iter().map(|path| (read(&path), path)).map(|(report, path)| (path, report));
+    let files = files(folder).into_iter().map(|path| {
+        let report = read(&path);
+        (path, report)
+    });
     files.filter(move |(_, report)| sync.is_none_or(|sync| report.as_ref().is_none_or(|report| report.sync == sync)))
 }
 

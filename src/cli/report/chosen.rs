@@ -26,6 +26,11 @@ pub(super) fn name(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// Says that a file among the reports is none.
+pub(in crate::cli) fn unreadable(path: &Path) -> String {
+    format!("{} is no report of gatewright, or was cut off", path.display())
+}
+
 /// Finds the reports that a name stands for, and says what they are: the last known state of a sync, or a report that is
 /// kept, by its name, a unique beginning of it, or `latest`.
 pub(super) fn find(config: &Config, written: &str, clock: &dyn Clock) -> Result<(String, Vec<Report>), Failure> {
@@ -45,7 +50,7 @@ pub(super) fn find(config: &Config, written: &str, clock: &dyn Clock) -> Result<
         return Err(failure.hint(format!("{hint}; old reports are deleted (reports.keep)")));
     };
     let Some(report) = journal::read(file) else {
-        return Err(Failure::usage(format!("{} is no report of gatewright, or was cut off", file.display())));
+        return Err(Failure::usage(unreadable(file)));
     };
     Ok((found.clone(), vec![report]))
 }

@@ -3,9 +3,8 @@
 use gatewright_engine::problem::counted;
 use serde_json::{Value, json};
 
-use super::chosen::name;
+use super::chosen::{name, unreadable};
 use crate::cli::format::Format;
-use crate::cli::history::unreadable;
 use crate::cli::others;
 use crate::cli::table::table;
 use crate::cli::{Context, EXIT_FAILED, Failure, check_names, complain, complain_line, print};
@@ -36,7 +35,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let mut code = 0;
     for (path, report) in journal::history(&config.reports_dir, args.sync.as_deref()) {
         let Some(report) = report else {
-            complain_line(&unreadable(&path));
+            complain_line(&format!("gatewright: {}", unreadable(&path)));
             code = EXIT_FAILED;
             continue;
         };
