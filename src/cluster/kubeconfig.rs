@@ -468,7 +468,9 @@ mod tests {
         assert_eq!(access.place.files, [file("b"), file("c")]);
         let other = load(&["b"]).expect("it is good");
         assert_ne!(other.fingerprint, access.fingerprint);
-        let error = load(&["a"]).expect_err("there is no file");
-        assert!(error.to_string().ends_with("none of these files exists"), "{error}");
+        for (names, problem) in [(&["a"][..], "there is no such file"), (&["a", "d"], "none of these files exists")] {
+            let error = load(names).expect_err("there is no file");
+            assert!(error.to_string().ends_with(problem), "{error}");
+        }
     }
 }

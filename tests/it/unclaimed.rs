@@ -1,5 +1,7 @@
 //! `unclaimed: apply`: documents that no pack claims are applied, awaited and deleted like everything else.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::cluster::unique;
@@ -233,20 +235,104 @@ fn documents_have_a_heading_of_their_own() {
     assert_eq!(page.out.matches("<summary><bdi>").count(), 3, "{}", page.out);
 }
 
+/// Whatever keeps the objects of a spec from being deleted keeps them from being changed for a document, and deleted with it.
 #[test]
-fn a_document_takes_nothing_from_a_spec_that_is_broken() {
+fn a_document_takes_nothing_from_a_spec_that_may_still_be_meant() {
+    let good = gateway("shop", "a", 8080);
+    let annotated = |value: &str| {
+        good.replace("metadata: {", &format!("metadata: {{annotations: {{gatewright.dev/managed: \"{value}\"}}, "))
+    };
+    let utf16: Vec<u8> = good.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let commented = format!("# {}", good.replace('\n', "\n# "));
+    let states: [(&str, Vec<u8>); 10] = [
+        ("a slip in a field", good.replace("  listeners:", "  lstnrs:").into()),
+        ("a slip in the kind", good.replace("kind: Gateway", "kind: Gatewya").into()),
+        ("a slip in the version", good.replace("networking.k8s.io/v1", "networking.k8s.io/v1 /").into()),
+        ("no name", good.replace("name: a, ", "").into()),
+        ("comments", commented.into()),
+        ("nothing", Vec::new()),
+        ("half of it", good.as_bytes()[..good.len() / 2].to_vec()),
+        ("UTF-16", utf16),
+        ("somebody else's", annotated("false").into()),
+        ("nobody knows whose", annotated("perhaps").into()),
+    ];
+    let spec = json!({"selector": {"app": "other"}, "ports": [{"port": 99}]});
+    let service = document("v1", "Service", "a", &json!({"namespace": "shop", "spec": spec}));
+    for (state, text) in states {
+        let desk = desk("edges", &[("fine", folder())]);
+        desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: true\n    unclaimed: apply");
+        desk.write("specs/a.yaml", &good);
+        desk.write("specs/b.yaml", &gateway("shop", "b", 8080));
+        desk.run(&["sync"]).exits(0);
+        let before = desk.read_all("rendered/shop");
+        fs::write(desk.path("specs/a.yaml"), &text).expect("it can be written");
+        desk.write("specs/service.yaml", &service);
+        let run = desk.run(&["sync"]);
+        assert!(run.code != 0, "{state}: {}", run.out);
+        assert_eq!(desk.read_all("rendered/shop"), before, "{state}, and a document\n{}", run.out);
+        fs::remove_file(desk.path("specs/service.yaml")).expect("it is there");
+        let run = desk.run(&["sync"]);
+        assert_eq!(desk.read_all("rendered/shop"), before, "{state}, and no document any more\n{}", run.out);
+        desk.write("specs/a.yaml", &good);
+        desk.run(&["sync"]).exits(0).says("no changes");
+    }
+}
+
+#[test]
+fn a_document_gets_what_a_person_lets_it_have() {
     let desk = desk("edges", &[("fine", folder())]);
     desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: true\n    unclaimed: apply");
     desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    desk.write("specs/b.yaml", &gateway("shop", "b", 8080));
     desk.run(&["sync"]).exits(0);
-    let before = desk.read("rendered/shop/service-a.yaml");
+    desk.write("specs/a.yaml", "# not now\n");
     let spec = json!({"selector": {"app": "other"}, "ports": [{"port": 99}]});
-    let service = document("v1", "Service", "a", &json!({"namespace": "shop", "spec": spec}));
-    desk.write("specs/service.yaml", &service);
-    desk.run(&["sync"]).exits(1);
-    assert_eq!(desk.read("rendered/shop/service-a.yaml"), before, "two want it");
+    desk.write("specs/service.yaml", &document("v1", "Service", "a", &json!({"namespace": "shop", "spec": spec})));
+    let held = desk.run(&["sync"]).exits(3).says(
+        "Service shop/a would pass to it from Gateway shop/a, and it is not certain that this was withdrawn: a.yaml: \
+         the file is there, and holds no document any more",
+    );
+    let (_, of_service) = held.out.split_once("would pass to it").expect("it was said");
+    let token = of_service.split_once("gatewright approve ").and_then(|(_, rest)| rest.split_whitespace().next());
+    desk.run(&["approve", token.expect("there is one")]).exits(0);
+    desk.run(&["sync"]).exits(3);
+    assert!(desk.read("rendered/shop/service-a.yaml").contains("99"));
+    assert!(desk.path("rendered/shop/deployment-a.yaml").exists(), "the rest waits for its own approval");
+    // Where the spec is gone for certain, nobody is asked.
+    fs::remove_file(desk.path("specs/service.yaml")).expect("it is there");
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    desk.run(&["sync"]);
+    desk.run(&["sync"]).exits(0);
+    fs::remove_file(desk.path("specs/a.yaml")).expect("it is there");
+    desk.write("specs/service.yaml", &document("v1", "Service", "a", &json!({"namespace": "shop", "spec": spec})));
+    desk.run(&["sync"]).exits(0);
+    assert!(desk.read("rendered/shop/service-a.yaml").contains("99"));
+    assert!(!desk.path("rendered/shop/deployment-a.yaml").exists());
+}
 
-    desk.replace("specs/a.yaml", "  listeners:", "  lstnrs:");
-    desk.run(&["sync"]).exits(1).says("foreign: it belongs to Gateway shop/a, whose spec is broken");
-    assert_eq!(desk.read("rendered/shop/service-a.yaml"), before, "one of them is broken");
+/// A slip in what a document says of itself makes another object of it, and must not look like a withdrawal.
+#[test]
+fn a_slip_in_the_identity_of_a_document_deletes_nothing() {
+    for (good, slip, says) in [
+        ("namespace: shop", "namesapce: shop", "unknown field \"namesapce\" in metadata (did you mean \"namespace\"?)"),
+        ("namespace: shop", "namespace: Shop", "metadata.namespace is \"Shop\""),
+        ("namespace: shop", "namespace: shop\u{200b}", "metadata.namespace is \"shop"),
+        ("name: m", "name: M", "metadata.name is \"M\""),
+        ("name: m", "name: m\u{200b}", "metadata.name is \"m"),
+        ("apiVersion: v1", "apiVersion: \" v1\"", "apiVersion is \" v1\", but must be VERSION or GROUP/VERSION"),
+        ("apiVersion: v1", "apiVersion: v1/../x", "apiVersion is \"v1/../x\""),
+        ("apiVersion: v1", "apiVersion: v1/", "apiVersion is \"v1/\""),
+        ("kind: ConfigMap", "kind: \"ConfigMap \"", "kind is \"ConfigMap \""),
+    ] {
+        let desk = desk("edges", &[("fine", folder())]);
+        desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: true\n    unclaimed: apply");
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: m\n  namespace: shop\ndata: {a: b}\n";
+        desk.write("specs/m.yaml", map);
+        desk.write("specs/b.yaml", &gateway("shop", "b", 8080));
+        desk.run(&["sync"]).exits(0);
+        let before = desk.read_all("rendered/shop");
+        desk.write("specs/m.yaml", &map.replace(good, slip));
+        desk.run(&["sync"]).exits(1).says(says);
+        assert_eq!(desk.read_all("rendered/shop"), before, "{slip}");
+    }
 }

@@ -28,6 +28,7 @@ pub mod restore;
 pub mod saved;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod unreadable;
 pub mod withdrawal;
 
@@ -333,8 +334,15 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     guard::contents::check(&mut plan, inputs);
     guard::confirm::hold_back(&mut plan, inputs);
     exclusive::arrange(&mut plan, inputs);
-    withdrawal::hold_replaced(&mut plan, inputs);
-    guard::in_use::hold_back(&mut plan, inputs);
+    withdrawal::tell_replaced(&mut plan, inputs);
+    loop {
+        withdrawal::hold_replaced(&mut plan, inputs);
+        guard::in_use::hold_back(&mut plan, inputs);
+        // What a unit does not get may be what others were to make room for.
+        if !transfer::hold_back(&mut plan, inputs) {
+            break;
+        }
+    }
     guard::confirm::keep_what_may_be_needed(&mut plan, policies);
     plan.add_namespaces(observed);
     order::sort(&mut plan.steps, &rendering.units, &policies.kinds);

@@ -432,7 +432,7 @@ fn missing(root: &Node, path: &[&str]) -> Option<String> {
     let is_optional = path.last() == Some(&NAMESPACE);
     match node.map(|node| &node.content) {
         None | Some(Content::Null) if is_optional => None,
-        Some(Content::String(text)) if !text.is_empty() || is_optional => None,
+        Some(Content::String(text)) if !text.is_empty() || is_optional => metadata::of_kind(&field, text),
         None | Some(Content::Null | Content::String(_)) => Some(format!("the document has no {field}")),
         Some(other) => Some(format!("{field} is {}, but must be a string", with_article(other.type_name()))),
     }

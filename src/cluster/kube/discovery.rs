@@ -102,10 +102,10 @@ impl Discovery {
 
     /// Learns all that the server has in the part of its API where these kinds are.
     async fn learn(&self, transport: &Transport, kinds: impl IntoIterator<Item = &Gvk>) -> Result<(), Failure> {
-        let versions: BTreeSet<String> = kinds.into_iter().map(Gvk::api_version).collect();
-        for segment in versions.iter().flat_map(|version| version.split('/')) {
-            path_segment("apiVersion", segment)?;
-        }
+        // What can stand in no address is served nowhere, and no reason to know nothing of all else.
+        let is_address =
+            |version: &String| version.split('/').all(|segment| path_segment("apiVersion", segment).is_ok());
+        let versions: BTreeSet<String> = kinds.into_iter().map(Gvk::api_version).filter(is_address).collect();
         let (groups, core): (Vec<&String>, Vec<&String>) = versions.iter().partition(|version| version.contains('/'));
         for (address, versions) in [("/api", core), ("/apis", groups)] {
             if versions.is_empty() {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::guard::in_use::named;
+use crate::inventory::Entry;
 use crate::kinds;
 use crate::object::{Object, ObjectId};
 use crate::problem::{Scope, unreadable_files};
@@ -46,6 +47,8 @@ pub struct Wanted {
     broken: BTreeSet<ObjectId>,
     /// Objects that stand in the source without being wanted: they are not deleted for want of a setting.
     mentioned: BTreeSet<ObjectId>,
+    /// Specs that are there and leave what was made for them to somebody else.
+    left: BTreeSet<ObjectId>,
     /// The reason why it may want anything at all.
     unclear: Option<String>,
     /// The evidence of its source about specs that are not there.
@@ -70,6 +73,7 @@ impl Wanted {
             objects: rendering.units.iter().flat_map(objects).collect(),
             broken: rendering.broken.clone(),
             mentioned: rendering.documents.union(&rendering.self_managed).cloned().collect(),
+            left: rendering.self_managed.union(&rendering.passed_on).cloned().collect(),
             unclear: unclear(rendering),
             reading: rendering.reading.clone(),
             uses,
@@ -83,6 +87,16 @@ impl Wanted {
         }
         let near_miss = self.reading.near_miss(unit).map(|unclear| unclear.to_string());
         near_miss.or_else(|| self.unclear.clone())
+    }
+
+    /// Says why an object that its sync has made may be its business still, whatever the spec is called that wants it now.
+    fn may_keep(&self, id: &ObjectId, entry: &Entry) -> Option<String> {
+        if self.left.contains(&entry.unit) && *id != entry.unit {
+            return Some(format!("its spec {} leaves it to somebody else", entry.unit));
+        }
+        let mut files = entry.files.iter().filter(|file| !self.reading.ignored.contains(file.as_str()));
+        let unclear = files.find_map(|file| self.reading.unclear_file(file));
+        self.may_claim(id, &entry.unit).or_else(|| unclear.map(|unclear| unclear.to_string()))
     }
 
     fn mention(&self, id: &ObjectId, unit: &ObjectId) -> Option<String> {
@@ -159,18 +173,26 @@ impl Claims {
         self.syncs.values().any(|claim| claim.wants(id) || claim.may_claim(id, unit).is_some())
     }
 
-    /// Tells whether a sync has certainly given up an object of a unit; if not, why.
+    /// Tells whether a sync has certainly given up an object of a unit; if not, why. Its inventory says for which unit it
+    /// has made that, which may be another one.
     ///
     /// A sync that is not configured has given up nothing.
-    pub(crate) fn is_given_up(&self, sync: &str, id: &ObjectId, unit: &ObjectId) -> Result<bool, String> {
+    pub(crate) fn is_given_up(
+        &self,
+        sync: &str,
+        (id, unit): (&ObjectId, &ObjectId),
+        entry: Option<&Entry>,
+    ) -> Result<bool, String> {
         match self.syncs.get(sync) {
             None => Ok(false),
             Some(Claim::Unknown(why)) => Err(format!("which may want it: {why}")),
             Some(Claim::Known(wanted)) if wanted.objects.contains(id) => Err("which wants it too".to_owned()),
-            Some(Claim::Known(wanted)) => match wanted.may_claim(id, unit) {
-                Some(why) => Err(format!("which may want it: {why}")),
-                None => Ok(true),
-            },
+            Some(Claim::Known(wanted)) => {
+                match wanted.may_claim(id, unit).or_else(|| entry.and_then(|entry| wanted.may_keep(id, entry))) {
+                    Some(why) => Err(format!("which may want it: {why}")),
+                    None => Ok(true),
+                }
+            }
         }
     }
 }

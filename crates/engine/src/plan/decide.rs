@@ -11,7 +11,7 @@ use super::namespaces::is_created;
 use super::policies::Adopt;
 use super::recreate::{Immutable, compared, consent};
 use super::refusal::Reason;
-use super::{Action, Generate, Inputs, NamespaceState, Obstacle, Over, Step};
+use super::{Action, Generate, Inputs, NamespaceState, Obstacle, Over, Step, transfer};
 use crate::diff::{Difference, differences};
 use crate::live::Live;
 use crate::marks::{FIELD_MANAGER, Owner};
@@ -35,6 +35,7 @@ impl Decision<'_> {
         if let Some(reason) = self.inputs.policies.forbids(id) {
             return Err(reason);
         }
+        transfer::check(self.unit, id, self.inputs)?;
         if self.inputs.observed.unchanged.contains(id) {
             return Ok(self.step(object, Action::Unchanged, Vec::new()));
         }
@@ -114,10 +115,7 @@ impl Decision<'_> {
         }
         let owner = self.inputs.owner(live);
         let is_adoption = match (&owner, self.inputs.policies.adopt) {
-            (Owner::Us, _) => {
-                self.check_former_unit(object)?;
-                false
-            }
+            (Owner::Us, _) => false,
             (Owner::OtherSync(sync), _) if self.is_handed_over(sync, object)? => true,
             (Owner::Nobody | Owner::Other(_), _) if let Some(system) = system(live) => {
                 return Err(Reason::Foreign(system.to_owned()));
@@ -169,7 +167,8 @@ impl Decision<'_> {
         if self.inputs.policies.renamed_from.contains(sync) {
             return Ok(true);
         }
-        let given_up = self.inputs.policies.claims.is_given_up(sync, object.id(), &self.unit.id);
+        let theirs = self.inputs.observed.elsewhere.get(object.id()).filter(|it| it.sync == sync).map(|it| &it.entry);
+        let given_up = self.inputs.policies.claims.is_given_up(sync, (object.id(), &self.unit.id), theirs);
         given_up.map_err(|why| Reason::Foreign(format!("{}, {why}", Owner::OtherSync(sync.to_owned()))))
     }
 
@@ -244,18 +243,6 @@ impl Decision<'_> {
             Some(GatewayState::Deployed) | None => {
                 Err("it cannot be told to leave that to others, so take the Gateway out of the source".to_owned())
             }
-        }
-    }
-
-    /// Refuses to take over an object that a broken spec has made, which stays as it is: were the spec in order, another document with the same object would be
-    /// refused, and nothing says that this one is to take its place.
-    fn check_former_unit(&self, object: &Object) -> Result<(), Reason> {
-        let entry = self.inputs.owned.entries.get(object.id()).filter(|entry| entry.unit != self.unit.id);
-        match entry {
-            Some(entry) if self.inputs.rendering.broken.contains(&entry.unit) => {
-                Err(Reason::Foreign(format!("{}, whose spec is broken", entry.unit)))
-            }
-            _ => Ok(()),
         }
     }
 

@@ -90,7 +90,7 @@ impl Plan {
     }
 
     /// Refuses all changes of a unit: those that are named for their reason, the others because of them.
-    fn refuse_changes(&mut self, unit: &ObjectId, reasons: &[(ObjectId, Reason)], owned: &Inventory) {
+    pub(super) fn refuse_changes(&mut self, unit: &ObjectId, reasons: &[(ObjectId, Reason)], owned: &Inventory) {
         let is_change = |step: &Step| step.unit == *unit && step.action.changes() && !step.action.deletes();
         let named = |step: &Step| reasons.iter().find(|(id, _)| *id == step.id).map(|(_, reason)| reason.clone());
         for id in self.refuse(is_change, |step| named(step).unwrap_or(Reason::UnitHeld)) {

@@ -83,7 +83,8 @@ pub enum Guard {
     /// Something has to be deleted before what takes its place can be made.
     #[serde(rename = "release-first")]
     DeleteFirst,
-    /// Something exists that bears nobody's mark, and is to become ours.
+    /// Something exists that bears nobody's mark, and is to become ours; or was made for another unit, of which it is not
+    /// certain that it was withdrawn.
     Adopt,
     /// To take something over from a deployer would replace its pods.
     AdoptRestart,
@@ -260,6 +261,8 @@ fn cluster_identity(observed: &Observed, owned: &Inventory, policies: &Policies)
         format!("the inventory was written for cluster {}, but {here} answers", owned.cluster)
     } else if is_other(&policies.known_cluster) {
         format!("this host has worked on cluster {}, but {here} answers by its name", policies.known_cluster)
+    } else if observed.is_unmarked && observed.cluster.is_empty() && !owned.cluster.is_empty() {
+        format!("the inventory was written for cluster {}, and what says which one this is has gone", owned.cluster)
     } else {
         return None;
     };

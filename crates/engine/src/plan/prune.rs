@@ -67,7 +67,7 @@ impl Context<'_> {
     fn keep_what_is_needed(&self, plan: &mut Plan) {
         let kept: BTreeSet<ObjectId> =
             plan.refusals.iter().filter(|refusal| refusal.id == refusal.unit).map(|r| r.unit.clone()).collect();
-        plan.withhold(|step| kept.contains(&step.unit) && self.is_spec(&step.id), &Reason::UnitHeld);
+        plan.withhold(|step| kept.contains(&step.unit) && self.inputs.is_spec(&step.id), &Reason::UnitHeld);
     }
 
     fn decide(&self, id: &ObjectId, entry: &Entry) -> Result<Fate, Reason> {
@@ -111,22 +111,13 @@ impl Context<'_> {
 
     /// Does its spec still stand in the source?
     fn check_spec(&self, id: &ObjectId, entry: &Entry) -> Result<(), Reason> {
+        self.inputs.check_stays(id, entry)?;
         let rendering = self.inputs.rendering;
-        if rendering.released.contains_key(&entry.unit) {
-            return Err(Reason::Released(entry.unit.path()));
-        }
-        if rendering.broken.contains(&entry.unit) || rendering.broken.contains(id) {
+        if rendering.broken.contains(id) {
             return Err(Reason::Broken);
         }
-        if rendering.self_managed.contains(&entry.unit) && !self.is_spec(id) {
-            return Err(Reason::SelfManaged);
-        }
-        // The operator's own kinds are what we leave to it; everything else it makes, and perhaps out of what is there.
-        if rendering.passed_on.contains(&entry.unit) && id.group != entry.unit.group {
-            return Err(Reason::PassedOn);
-        }
         // What the specs in the cluster need stays as long as they do.
-        let is_left_over = self.is_spec(id) && !rendering.applies_specs;
+        let is_left_over = self.inputs.is_spec(id) && !rendering.applies_specs;
         if rendering.documents.contains(id) || (is_left_over && rendering.documents.contains(&entry.unit)) {
             return Err(Reason::NotApplied);
         }
@@ -134,10 +125,6 @@ impl Context<'_> {
             return Err(Reason::UnitHeld);
         }
         Ok(())
-    }
-
-    fn is_spec(&self, id: &ObjectId) -> bool {
-        self.inputs.rendering.spec_kinds.contains(&(id.group.clone(), id.kind.clone()))
     }
 
     fn check_live(&self, id: &ObjectId, unit: &ObjectId, live: &Live) -> Result<Fate, Reason> {

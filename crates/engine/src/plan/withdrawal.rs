@@ -77,7 +77,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Tells whether a unit was withdrawn, or what of it that is not wanted any more.
-    fn of(&self, unit: &ObjectId) -> Result<Withdrawn, BTreeSet<Unclear>> {
+    pub(super) fn of(&self, unit: &ObjectId) -> Result<Withdrawn, BTreeSet<Unclear>> {
         let files = self.files.get(unit).into_iter().flatten();
         let mut unclear: BTreeSet<Unclear> = files.filter_map(|file| self.reading.unclear_file(file)).collect();
         // A unit that is there is not what another document was meant to be.
@@ -204,44 +204,49 @@ struct Open<'a> {
     why: Unclear,
 }
 
-/// Holds the deletion of units that may be replaced by what was refused or is broken. Where a unit waits for approval
-/// already, that is one more thing to know about it.
+/// Holds the deletion of units that may be replaced by what was refused or is broken.
 pub(super) fn hold_replaced(plan: &mut Plan, inputs: Inputs<'_>) {
     let mut units: BTreeMap<ObjectId, Vec<HeldStep>> = BTreeMap::new();
     for step in plan.prunes().filter(|step| !plan.is_approved(&step.unit)) {
         units.entry(step.unit.clone()).or_default().push(inputs.held(step));
     }
-    let waiting = plan.holds.iter().filter(|hold| hold.guard == Guard::Confirm).filter_map(|hold| hold.unit.clone());
-    units.extend(waiting.map(|unit| (unit, Vec::new())));
-    if units.is_empty() {
-        return;
-    }
-    let Inputs { rendering, owned, policies, .. } = inputs;
-    for (unit, unclear) in unclear(&open(plan, rendering, owned), units.keys(), owned, &policies.kinds) {
+    for (unit, unclear) in replaced(plan, &units.keys().collect(), inputs) {
         let steps = units.remove(&unit).unwrap_or_default();
-        let held = plan.holds.iter_mut().find(|hold| hold.unit.as_ref() == Some(&unit));
-        if let Some(hold) = held.filter(|_| steps.is_empty()) {
-            hold.message = format!("{}; {}", hold.message, in_words(&unclear));
-        } else if plan.stops(hold(&unit, steps, &unclear), inputs) {
+        if plan.stops(hold(&unit, steps, &unclear), inputs) {
             plan.withhold(|step| step.unit == unit, &Reason::Held(Guard::Withdrawal));
         }
     }
 }
 
-/// Returns what is open of all that the deletion of each unit may depend on.
-fn unclear<'a>(
-    open: &[Open<'_>],
-    units: impl Iterator<Item = &'a ObjectId>,
-    owned: &Inventory,
-    kinds: &kinds::Table,
+/// Says of units whose deletion waits for approval already what may replace them: one more thing to know.
+pub(super) fn tell_replaced(plan: &mut Plan, inputs: Inputs<'_>) {
+    let waiting = plan.holds.iter().filter(|hold| hold.guard == Guard::Confirm).filter_map(|hold| hold.unit.as_ref());
+    for (unit, unclear) in replaced(plan, &waiting.collect(), inputs) {
+        let held = plan.holds.iter_mut().filter(|hold| hold.guard == Guard::Confirm);
+        for hold in held.filter(|hold| hold.unit.as_ref() == Some(&unit)) {
+            hold.message = format!("{}; {}", hold.message, in_words(&unclear));
+        }
+    }
+}
+
+/// Returns what is open of all that the deletion of each of some units may depend on.
+fn replaced(
+    plan: &Plan,
+    units: &BTreeSet<&ObjectId>,
+    Inputs { rendering, owned, policies, .. }: Inputs<'_>,
 ) -> Vec<(ObjectId, BTreeSet<Unclear>)> {
+    if units.is_empty() {
+        return Vec::new();
+    }
+    let open = open(plan, rendering, owned);
     let of = |unit: &ObjectId| {
         let of_unit = owned.entries.values().filter(|entry| entry.unit == *unit);
         let files: BTreeSet<&str> = of_unit.flat_map(|entry| entry.files.iter().map(String::as_str)).collect();
-        let unclear = open.iter().filter(|open| open.may_replace(unit, &files, kinds)).map(|open| open.why.clone());
+        let unclear =
+            open.iter().filter(|open| open.may_replace(unit, &files, &policies.kinds)).map(|open| open.why.clone());
         (unit.clone(), unclear.collect::<BTreeSet<Unclear>>())
     };
-    units.map(of).filter(|(_, unclear)| !unclear.is_empty()).collect()
+    units.iter().map(|unit| of(unit)).filter(|(_, unclear)| !unclear.is_empty()).collect()
 }
 
 fn open<'a>(plan: &Plan, rendering: &'a Rendering, owned: &Inventory) -> Vec<Open<'a>> {

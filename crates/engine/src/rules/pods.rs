@@ -4,11 +4,14 @@
 //! workload comes there (`ValidatePodTemplateSpec`), or takes it, and no pod gets ready.
 
 mod containers;
+mod environment;
 mod images;
 mod references;
+mod scheduling;
 mod security;
 mod shape;
 mod values;
+mod volumes;
 
 use serde_json::Value;
 
@@ -46,6 +49,9 @@ pub(super) fn find(
             containers::check(&mut pod);
             shape::check(&mut pod);
             values::check(&mut pod);
+            scheduling::check(&mut pod);
+            environment::check(&mut pod);
+            volumes::check(&mut pod);
             references::check(&mut pod);
             images::check(&mut pod, &policies.images);
             if let Some(level) = policies.pod_security {

@@ -8,17 +8,45 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::overlay;
-use crate::check::{InValue, Mistake};
+use crate::check::{InValue, Mistake, suggest};
+use crate::text::did_you_mean;
 use crate::yaml::{Content, Field, Node};
 
 /// A part of a name between two dots; a namespace is one.
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+
+/// The group whose objects are called by any segment of a path.
+const RIGHTS: &str = "rbac.authorization.k8s.io";
+
+/// The fields of `metadata` (`ObjectMeta` of Kubernetes).
+const FIELDS: [&str; 16] = [
+    "annotations",
+    "clusterName",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
 
 /// The bytes of all annotations of an object together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 static NAMESPACE: LazyLock<Regex> = LazyLock::new(|| sound(&format!("^{LABEL}$")));
 static NAME: LazyLock<Regex> = LazyLock::new(|| sound(&format!(r"^{LABEL}(\.{LABEL})*$")));
+static VERSION: LazyLock<Regex> = LazyLock::new(|| sound(&format!(r"^({LABEL}(\.{LABEL})*/)?{LABEL}$")));
+static KIND: LazyLock<Regex> = LazyLock::new(|| sound("^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"));
+/// What can stand in the address of an object.
+static SEGMENT: LazyLock<Regex> = LazyLock::new(|| sound("^[-._:~@A-Za-z0-9]+$"));
 static KEY: LazyLock<Regex> = LazyLock::new(|| sound("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"));
 
 fn sound(pattern: &str) -> Regex {
@@ -31,7 +59,44 @@ pub(super) fn check(group: &str, root: &Node) -> Vec<Mistake> {
     if group == overlay::GROUP {
         return Vec::new();
     }
-    in_value(root).into_iter().map(|(_, mistake)| mistake).collect()
+    in_value(root).into_iter().map(|(_, mistake)| mistake).chain(unknown(root)).collect()
+}
+
+/// Returns what of it may make another object of a document than was meant, be its kind known or not: a slip there looks
+/// as if the object had been withdrawn.
+pub(super) fn of_identity(group: &str, root: &Node) -> Vec<Mistake> {
+    let is_free = |name: &str| is_named_freely(group) && SEGMENT.is_match(name) && name != "." && name != "..";
+    let is_named = root.at(["metadata", "name"]).and_then(Node::as_str).is_some_and(is_free);
+    let wrong =
+        names(root).into_iter().filter(|(path, _)| !is_named || path.last().is_none_or(|field| field != "name"));
+    wrong.map(|(_, mistake)| mistake).chain(unknown(root)).collect()
+}
+
+/// Tells whether objects of a group may be called by any segment of a path, as those of aggregated API servers may.
+fn is_named_freely(group: &str) -> bool {
+    group == RIGHTS || group.contains('.') && !group.ends_with(".k8s.io")
+}
+
+/// Says what is wrong with the value of `apiVersion` or `kind`, if anything is.
+pub(super) fn of_kind(field: &str, text: &str) -> Option<String> {
+    let (pattern, form) = match field {
+        "apiVersion" => (&VERSION, "VERSION or GROUP/VERSION in lower case, such as v1 or apps/v1"),
+        "kind" => (&KIND, "a word of letters and digits, such as Service"),
+        _ => return None,
+    };
+    (!pattern.is_match(text)).then(|| format!("{field} is {text:?}, but must be {form}"))
+}
+
+/// Returns the fields of `metadata` that there are not.
+fn unknown(root: &Node) -> Vec<Mistake> {
+    let fields = root.at(["metadata"]).into_iter().flat_map(Node::fields);
+    let mistake = |(key, field): (&str, &Field)| Mistake {
+        position: field.key,
+        message: format!("unknown field {key:?} in metadata"),
+        hint: did_you_mean(suggest(key, FIELDS)),
+        fix: None,
+    };
+    fields.filter(|(key, _)| !FIELDS.contains(key)).map(mistake).collect()
 }
 
 /// The words by which a mistake begins that is about the key of a label or annotation.
@@ -125,12 +190,16 @@ fn quotes(field: &Field) -> Option<String> {
 
 /// Says what is wrong with a key: a name, with the domain of whoever has chosen it before a slash.
 fn wrong_key(what: &str, key: &str, field: &Field) -> Option<Mistake> {
-    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let is_key = is(&KEY, name, 63) && prefix.is_none_or(|prefix| is(&NAME, prefix, 253));
     let rule =
         "must be up to 63 letters, digits, dashes, underscores and dots, perhaps with a domain and a slash before them";
     let message = format!("{KEY_OF} {what} {key:?} {rule}");
-    (!is_key).then_some(Mistake { position: field.key, message, hint: None, fix: None })
+    (!is_label_key(key)).then_some(Mistake { position: field.key, message, hint: None, fix: None })
+}
+
+/// Tells whether a label may have a key.
+pub(crate) fn is_label_key(key: &str) -> bool {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    is(&KEY, name, 63) && prefix.is_none_or(|prefix| is(&NAME, prefix, 253))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Documents that no pack claims: who they are on a cluster as far as their source tells, and what an API server would say.
 
-use super::{Document, Kinds, Specs, known, overlay, suspect};
-use crate::check;
+use super::{Document, Kinds, Specs, known, metadata, overlay, suspect};
+use crate::check::{self, Mistake};
 use crate::object::ObjectId;
 use crate::problem::Problem;
 use crate::reading::{Flaw, is_slip};
@@ -49,11 +49,18 @@ impl Specs {
             let problem = Problem::warning(document.place_of(&["kind"]), message).about(document.id.clone());
             self.problems.push(problem.hint(format!("use {successor}")));
         }
-        let mistakes = self.definitions.mistakes(document);
+        let mistakes = self.mistakes(document);
         if !mistakes.is_empty() {
             self.refused.insert(document.id.clone(), document.problems(mistakes));
         }
         self.problems.extend(self.definitions.doubts(document, false));
+    }
+
+    /// Returns why such a document is not applied as it is: it may be another object than was meant, or one that an API
+    /// server would refuse.
+    pub(crate) fn mistakes(&self, document: &Document) -> Vec<Mistake> {
+        let mistakes = metadata::of_identity(&document.id.group, &document.root);
+        if mistakes.is_empty() { self.definitions.mistakes(document) } else { mistakes }
     }
 
     /// Returns the namespace of a document of an unknown kind, if its kind has namespaces.

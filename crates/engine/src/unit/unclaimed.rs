@@ -119,7 +119,7 @@ fn filled(
         let hint = "keep the secret in a store that the cluster reads by itself, with External Secrets for example";
         return Err(vec![problem.hint(hint)]);
     }
-    let refused = specs.definitions.mistakes(document);
+    let refused = specs.mistakes(document);
     if !refused.is_empty() {
         return Err(document.problems(refused));
     }

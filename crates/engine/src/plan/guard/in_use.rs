@@ -70,7 +70,9 @@ fn hold_some(plan: &mut Plan, told: &mut BTreeSet<ObjectId>, inputs: Inputs<'_>)
 fn tell(plan: &mut Plan, unit: &ObjectId, is_held: bool, reasons: &str, inputs: Inputs<'_>) -> bool {
     let hold = plan.holds.iter_mut().find(|hold| hold.unit.as_ref() == Some(unit));
     if let Some(hold) = hold.filter(|_| is_held) {
-        hold.message = format!("{}; {reasons}", hold.message);
+        if !hold.message.contains(reasons) {
+            hold.message = format!("{}; {reasons}", hold.message);
+        }
         return false;
     }
     let steps: Vec<_> = plan.prunes().filter(|step| step.unit == *unit).map(|step| inputs.held(step)).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Guard, Hold, adopt, rollout};
 use crate::object::ObjectId;
 use crate::plan::withdrawal::{Evidence, in_words};
-use crate::plan::{Inputs, Plan, Step};
+use crate::plan::{Inputs, Plan, Step, transfer};
 use crate::unit::Unit;
 
 impl Plan {
@@ -18,6 +18,7 @@ impl Plan {
         inputs: Inputs<'_>,
     ) -> Option<(Guard, BTreeSet<ObjectId>)> {
         adopt::waiting(self, unit, steps, inputs)
+            .or_else(|| transfer::waiting(self, unit, steps, evidence, inputs))
             .or_else(|| unfed(self, unit, steps, evidence, inputs))
             .or_else(|| rollout::waiting(&unit.id, steps, inputs.policies))
     }

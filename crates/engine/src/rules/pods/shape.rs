@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Pod, items, name};
 use crate::rules::table::POD_VALUE;
 
 /// A DNS label, as of RFC 1123.
-static LABEL: LazyLock<Regex> = LazyLock::new(|| regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"));
+pub(super) static LABEL: LazyLock<Regex> = LazyLock::new(|| regex("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"));
 
 /// Names with dots.
 static SUBDOMAIN: LazyLock<Regex> =
@@ -20,7 +20,8 @@ static SUBDOMAIN: LazyLock<Regex> =
 static PORT: LazyLock<Regex> = LazyLock::new(|| regex("^[a-z0-9]+(-[a-z0-9]+)*$"));
 
 /// The value of a label.
-static LABEL_VALUE: LazyLock<Regex> = LazyLock::new(|| regex("^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$"));
+pub(super) static LABEL_VALUE: LazyLock<Regex> =
+    LazyLock::new(|| regex("^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$"));
 
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 const HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
@@ -51,7 +52,7 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     }
 }
 
-/// Names of other objects, and labels by which nodes are chosen.
+/// Names of other objects.
 fn names(pod: &mut Pod<'_>) {
     let spec = pod.spec;
     for field in ["serviceAccountName", "priorityClassName", "runtimeClassName"] {
@@ -63,13 +64,6 @@ fn names(pod: &mut Pod<'_>) {
                 &[field],
                 (format!("{field} is {text:?}, which is the name of no object"), hint),
             );
-        }
-    }
-    for (key, value) in spec["nodeSelector"].as_object().into_iter().flat_map(Map::iter) {
-        if value.as_str().is_some_and(|value| !LABEL_VALUE.is_match(value)) {
-            let message = format!("nodeSelector asks for the label {key:?} with the value {value}, which no label has");
-            let hint = "write up to 63 letters, digits, dashes, underscores and dots, no sign at an end".to_owned();
-            pod.add((POD_VALUE, false), &["nodeSelector", key], (message, hint));
         }
     }
 }
