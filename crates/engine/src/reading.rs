@@ -127,6 +127,12 @@ impl Reading {
         self.suspects.iter().filter(move |suspect| *suspect.place.file == *file).filter(is_unclear)
     }
 
+    /// Tells whether the kind or group of a document was probably meant as another one.
+    pub(crate) fn is_misspelled(&self, place: &Place) -> bool {
+        let is_meant = |suspect: &Suspect| matches!(suspect.flaw, Flaw::Misspelled(_)) && suspect.place == *place;
+        self.suspects.iter().any(is_meant)
+    }
+
     /// Returns the document that may be a spec with a slip in what it says of itself, if there is one.
     pub(crate) fn near_miss(&self, unit: &ObjectId) -> Option<Unclear> {
         self.suspects.iter().find(|suspect| suspect.may_be(unit)).map(Suspect::unclear)

@@ -106,8 +106,14 @@ pub(super) fn waiting(
 pub(super) fn hold_back(plan: &mut Plan, inputs: Inputs<'_>) -> bool {
     let held = plan.refusals.iter().filter(|refusal| refusal.reason.severity() > Severity::Kept);
     let held: BTreeSet<ObjectId> = held.map(|refusal| refusal.unit.clone()).collect();
+    // Who has let something pass has seen from where.
+    let is_let = |step: &Step| {
+        let of_unit =
+            plan.lifted.iter().filter(|hold| hold.guard == Guard::Adopt && hold.unit.as_ref() == Some(&step.unit));
+        of_unit.flat_map(|hold| &hold.steps).any(|held| held.id == step.id)
+    };
     let mut refused: BTreeMap<ObjectId, Vec<(ObjectId, Reason)>> = BTreeMap::new();
-    for step in plan.changes().filter(|step| !step.action.deletes()) {
+    for step in plan.changes().filter(|step| !step.action.deletes() && !is_let(step)) {
         let unit = || inputs.rendering.units.iter().find(|unit| unit.id == step.unit);
         let is_held = |entry: &&Entry| entry.unit != step.unit && held.contains(&entry.unit);
         let entry = inputs.owned.entries.get(&step.id).filter(is_held);

@@ -53,7 +53,8 @@ impl Rendering {
                 findings.extend(unapplied(document, (specs, options)));
                 continue;
             }
-            if specs.broken.contains_key(&id) {
+            if specs.broken.contains_key(&id) || specs.reading.is_misspelled(&document.place()) {
+                self.flawed.entry(id.clone()).or_insert_with(|| document.place());
                 self.broken.insert(id);
                 continue;
             }
