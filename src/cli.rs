@@ -49,6 +49,7 @@ mod sync;
 mod table;
 mod tree;
 mod undo;
+mod version;
 mod view;
 mod watch;
 
@@ -160,6 +161,7 @@ enum Command {
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
+    Version(version::Args),
     GitFetch(git_fetch::Args),
 }
 
@@ -333,6 +335,7 @@ impl Context {
             Command::Config(args) => config::run(&self, &args),
             Command::Completions(args) => Ok(completions::run(&args)),
             Command::Man(args) => man::run(&args),
+            Command::Version(args) => Ok(version::run(&args)),
         }
     }
 

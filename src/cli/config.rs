@@ -11,9 +11,10 @@ use crate::config::examine::examine;
 /// Check or show the configuration.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Args {
-    /// Checks the config file: its names, and the kubeconfigs that it refers to. Connects to nothing.
+    /// Checks the config file: its names, and the kubeconfigs and other files that it refers to. Connects to nothing.
     ///
-    /// What is probably a mistake is a warning: two clusters with one API server, a label that no cluster has. Exit codes:
+    /// What is probably a mistake is a warning: two clusters with one API server, a label that no cluster has, the file of a
+    /// token that cannot be read. Exit codes:
     /// 0 it can be used, 64 it cannot, and every mistake is listed with its line.
     Check,
     /// Prints the configuration that is in force: defaults, file, environment and flags, every path absolute.

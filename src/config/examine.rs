@@ -3,11 +3,13 @@
 //! A daemon starts without it: a kubeconfig may come later, and is read again in each round.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use gatewright_engine::check::suggest;
 use gatewright_engine::error::Chain;
 use gatewright_engine::problem::{Place, Problem};
 use gatewright_engine::selector::{Expression, Operator};
+use serde_json::Value;
 
 use super::Config;
 use super::cluster_secrets::entry;
@@ -50,6 +52,8 @@ pub(crate) fn examine(config: &Config) -> Findings {
         found.warnings.push(Problem::warning(place, format!("it is no cluster: {why}")));
     }
     found.management(config);
+    let settings = serde_json::to_value(&config.settings).unwrap_or_default();
+    found.files(config, &settings, &mut Vec::new());
     let is_whole = config.knows_all_clusters();
     for name in config.settings.syncs.keys().filter(|_| is_whole) {
         found.warnings.extend(labels(config, name));
@@ -77,6 +81,28 @@ impl Findings {
                 let problem = Problem::file(place, format!("{}: {}", entry(name), Chain(&error)));
                 self.problems.push(problem.hint(error.hint));
             }
+        }
+    }
+
+    /// Looks at the files that settings name: keys, tokens, certificates. Whoever checks may be another one than who runs
+    /// the daemon, so that nothing is an error.
+    fn files<'a>(&mut self, config: &Config, settings: &'a Value, path: &mut Vec<&'a str>) {
+        for (name, value) in settings.as_object().into_iter().flatten() {
+            path.push(name);
+            let file = value.as_str().filter(|_| name.ends_with("File"));
+            let read = |file| fs::File::open(file).and_then(|file| file.metadata());
+            let why = match file.map(read) {
+                Some(Err(error)) => Some(error.to_string()),
+                Some(Ok(metadata)) if metadata.is_dir() => Some("it is a folder".to_owned()),
+                _ => None,
+            };
+            if let (Some(file), Some(why)) = (file, why) {
+                let message = format!("{name} is {file:?}, which cannot be read here: {why}");
+                let hint = "put it there, or make it readable for the user of the daemon";
+                self.warnings.push(Problem::warning(config.place(path), message).hint(hint));
+            }
+            self.files(config, value, path);
+            path.pop();
         }
     }
 

@@ -48,7 +48,6 @@ const MOST_SERVERS: usize = 3;
 pub(super) fn check(pod: &mut Pod<'_>) {
     of_pod(pod);
     names(pod);
-    let of_pod = &pod.spec["securityContext"];
     for (list, container) in pod.containers() {
         let at = [list, name(container)];
         items(&container["env"]).for_each(|it| variable(pod, at, it));
@@ -58,18 +57,7 @@ pub(super) fn check(pod: &mut Pod<'_>) {
         let context = &container["securityContext"];
         shared(pod, &[list, at[1], "securityContext"], context);
         privileges(pod, at, context);
-        let (user, non_root) = (either(context, of_pod, "runAsUser"), either(context, of_pod, "runAsNonRoot"));
-        if user.as_i64() == Some(0) && non_root == &Value::Bool(true) {
-            let message = format!("the container {:?} runs as user 0 and must not run as root", at[1]);
-            let hint = "write another runAsUser, or leave it to the image".to_owned();
-            pod.add((POD_VALUE, true), &[list, at[1], "securityContext"], (message, hint));
-        }
     }
-}
-
-/// Returns a field of a container's security context, or what its pod says.
-fn either<'a>(context: &'a Value, of_pod: &'a Value, field: &str) -> &'a Value {
-    if context[field].is_null() { &of_pod[field] } else { &context[field] }
 }
 
 fn say(pod: &mut Pod<'_>, path: &[&str], (message, hint): (String, &str)) {
@@ -111,7 +99,7 @@ fn variable(pod: &mut Pod<'_>, [list, own]: [&str; 2], variable: &Value) {
     say(pod, &path, (message, hint));
 }
 
-pub(super) fn key(pod: &mut Pod<'_>, path: &[&str], (what, key): (&str, &str)) {
+fn key(pod: &mut Pod<'_>, path: &[&str], (what, key): (&str, &str)) {
     if !KEY.is_match(key) || key == "." || key == ".." {
         let hint = "write letters, digits, dashes, underscores and dots";
         say(pod, path, (format!("{what} names the key {key:?}"), hint));

@@ -141,8 +141,8 @@ fn spread(pod: &mut Pod<'_>, constraints: &Value) {
     let mut taken = BTreeSet::new();
     for constraint in items(constraints) {
         let (key, answer) = (text(constraint, "topologyKey"), text(constraint, "whenUnsatisfiable"));
-        label_key(pod, &[SPREAD], key, &format!("the topologyKey of {SPREAD}"));
         let (message, hint) = match (&constraint["maxSkew"], answer) {
+            _ if key.is_empty() => (format!("{SPREAD} has no topologyKey"), KEY_HINT),
             (skew, _) if skew.as_i64() < Some(1) => (format!("maxSkew for {key:?} is {skew}"), "write 1 or more"),
             (_, "DoNotSchedule" | "ScheduleAnyway") if !taken.insert((key, answer)) => {
                 (format!("{SPREAD} says {answer} of {key:?} twice"), "keep one of the two")

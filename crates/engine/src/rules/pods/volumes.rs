@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::environment::{key, one_of};
+use super::environment::one_of;
 use super::{Pod, items, name};
 use crate::rules::table::POD_VALUE;
 
@@ -65,7 +65,10 @@ fn source(pod: &mut Pod<'_>, volume: &Value) {
         say(pod, &path, (format!("the path of {what} has a .. in it"), "write the path without"));
     }
     if !["", "Memory", "HugePages"].contains(&medium) && !medium.starts_with("HugePages-") {
-        say(pod, &path, (format!("the medium of {what} is {medium:?}"), "write Memory or HugePages, or leave it out"));
+        // The API server takes it, and no node can make it.
+        let said =
+            (format!("the medium of {what} is {medium:?}"), "write Memory or HugePages, or leave it out".to_owned());
+        pod.add((POD_VALUE, true), &path, said);
     }
     for kind in ["configMap", "secret", "projected", "downwardAPI"] {
         mode(pod, &path, (&what, "defaultMode", &volume[kind]));
@@ -100,8 +103,8 @@ fn files(pod: &mut Pod<'_>, path: &[&str], (what, kind, source): (&str, &str, &V
         let of_item = format!("an item of {what}");
         if kind == "downwardAPI" {
             one_of(pod, path, (&of_item, item), &["fieldRef", "resourceFieldRef"]);
-        } else {
-            key(pod, path, (&of_item, text(item, "key")));
+        } else if text(item, "key").is_empty() {
+            say(pod, path, (format!("{of_item} names no key"), "write the key of an entry"));
         }
         mode(pod, path, (what, "mode", item));
         let file = text(item, "path");
