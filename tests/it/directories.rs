@@ -1,5 +1,7 @@
 //! Clusters that are directories, with the default settings.
 
+use std::fs;
+
 use crate::errors::{desk, folder, gateway};
 
 #[test]
@@ -32,4 +34,18 @@ fn a_file_that_somebody_else_has_written_is_not_adopted() {
         "createNamespaces: true\n    adopt: {policy: always}\n",
     );
     desk.run(&["sync"]).exits(0).says("1 object adopted");
+}
+
+#[test]
+fn a_directory_that_does_not_say_which_it_is_is_left_alone() {
+    let desk = desk("edges", &[("fine", folder())]);
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    desk.write("specs/b.yaml", &gateway("shop", "b", 8080));
+    desk.run(&["sync"]).exits(0);
+    fs::remove_file(desk.path("rendered/.gatewright/identity")).expect("it is there");
+    fs::remove_file(desk.path("specs/a.yaml")).expect("it is there");
+    desk.run(&["sync"]).exits(3).says("held by guard cluster-identity").says("inventory repair edges --cluster fine");
+    assert!(desk.path("rendered/shop/service-a.yaml").exists());
+    desk.run(&["inventory", "repair", "edges", "--cluster", "fine", "--yes"]).exits(0);
+    desk.run(&["sync"]).exits(0).says("4 objects deleted");
 }

@@ -343,3 +343,63 @@ fn a_slip_in_the_identity_of_a_document_deletes_nothing() {
         assert_eq!(desk.read_all("rendered").matches("a: b").count(), 1, "{slip}");
     }
 }
+
+/// The picker goes on for the pool that is there as long as that is there.
+#[test]
+fn a_renamed_pool_gets_its_picker_when_the_old_one_goes() {
+    let desk = desk("pools", &[("fine", folder())]);
+    desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: true\n    unclaimed: apply");
+    let pool = |name: &str| {
+        let picker = json!({"name": "epp", "port": {"number": 9002}});
+        let spec = json!({"selector": {"matchLabels": {"app": "a"}}, "targetPorts": [{"number": 80}], "endpointPickerRef": picker});
+        let rest = json!({"namespace": "apps", "spec": spec});
+        document("inference.networking.k8s.io/v1", "InferencePool", name, &rest)
+    };
+    desk.write("specs/pool.yaml", &pool("old"));
+    desk.run(&["sync"]).exits(0);
+    let before = desk.read("rendered/apps/deployment-epp.yaml");
+    desk.write("specs/pool.yaml", &pool("new"));
+    let held =
+        desk.run(&["sync"]).exits(3).says("Deployment apps/epp: kept: InferencePool apps/old stays and may need it");
+    assert_eq!(desk.read("rendered/apps/deployment-epp.yaml"), before);
+    desk.run(&["approve", &token(&held)]).exits(0);
+    desk.run(&["sync"]).exits(0).says("1 object created, 1 object updated, 1 object deleted");
+    desk.run(&["sync"]).exits(0).says("no changes");
+}
+
+/// Between syncs it is the spec that the inventory names which counts, whatever the document is called that wants the object.
+#[test]
+fn a_document_takes_nothing_from_another_sync_that_may_still_mean_it() {
+    let good = gateway("shop", "a", 8080);
+    let left = good.replace("metadata: {", "metadata: {annotations: {gatewright.dev/managed: \"false\"}, ");
+    let states =
+        [good.replace("  listeners:", "  lstnrs:"), good.replace("name: a, ", ""), left, "# not now\n".to_owned()];
+    let spec = json!({"selector": {"app": "other"}, "ports": [{"port": 99}]});
+    let service = document("v1", "Service", "a", &json!({"namespace": "shop", "spec": spec}));
+    for state in states {
+        let desk = Desk::empty("gatewright.yaml");
+        let sync = "clusters: {names: [c]}, createNamespaces: true, wait: {enabled: false}";
+        let config = format!(
+            "stateDir: state\nsources: {{one: {{directory: {{path: one}}}}, two: {{directory: {{path: two}}}}}}\n\
+             clusters: {{c: {{directory: {{path: rendered}}}}}}\n\
+             syncs:\n  one: {{source: one, {sync}}}\n  two: {{source: two, unclaimed: apply, {sync}}}\n"
+        );
+        desk.write("gatewright.yaml", &config);
+        desk.write("one/a.yaml", &good);
+        desk.write("one/b.yaml", &gateway("shop", "b", 8080));
+        desk.write("two/c.yaml", &gateway("shop", "c", 8080));
+        desk.run(&["sync"]).exits(0);
+        let before = desk.read("rendered/shop/service-a.yaml");
+        desk.write("one/a.yaml", &state);
+        desk.write("two/service.yaml", &service);
+        let run = desk.run(&["sync", "two"]);
+        assert!(run.code != 0, "{state}: {}", run.out);
+        desk.run(&["sync"]);
+        assert_eq!(desk.read("rendered/shop/service-a.yaml"), before, "{state}: {}", run.out);
+        fs::remove_file(desk.path("two/service.yaml")).expect("it is there");
+        desk.run(&["sync"]);
+        assert_eq!(desk.read("rendered/shop/service-a.yaml"), before, "{state}");
+        desk.write("one/a.yaml", &good);
+        desk.run(&["sync"]).exits(0).says("no changes");
+    }
+}

@@ -64,7 +64,8 @@ pub(in crate::plan) fn reason(id: &ObjectId, body: &Value, policies: &Policies) 
     }
     // With these goes more than they are themselves, so that no setting leaves them out.
     if policies.confirm.kinds.iter().any(|named| named.is_of(id)) || is_container(id) {
-        return Some(format!("is a {}", id.kind));
+        let article = if id.kind.starts_with(['A', 'E', 'I', 'O']) { "an" } else { "a" };
+        return Some(format!("is {article} {}", id.kind));
     }
     let device = device(body).filter(|_| policies.confirm.gpus)?;
     Some(format!("asks for {device}"))
