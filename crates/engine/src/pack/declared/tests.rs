@@ -181,7 +181,7 @@ defaults: defaults.yaml
 templates: [map.yaml]
 ";
     let schema = "{type: object, properties: {deployment: {type: object, properties: {replicas: {type: integer}}}}}";
-    let map = "{apiVersion: v1, kind: Secret, metadata: {name: {{ name | json }}}, data: {n: {{ params.deployment.replicas | json }}}}";
+    let map = "{apiVersion: v1, kind: Secret, metadata: {name: {{ name | json }}}, data: {n: {{ params.deployment.replicas | json_text | json }}}}";
     let defaults = "{deployment: {replicas: 2}}";
     let files =
         [("pack.yaml", manifest), ("parameters.schema.yaml", schema), ("map.yaml", map), ("defaults.yaml", defaults)];
@@ -211,7 +211,7 @@ fn a_config_map_that_is_referred_to_is_parameters() {
     };
     let rendering = of_config_maps(&(map("size") + &map("other")));
     assert_eq!(rendering.problems, []);
-    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], 3);
+    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], "3");
     let unclaimed: Vec<&str> = rendering.unclaimed.iter().map(|(id, _)| id.name.as_str()).collect();
     assert_eq!(unclaimed, ["other"]);
 }
@@ -224,7 +224,7 @@ fn defaults_of_a_config_map_can_be_used_as_they_are_printed() {
     document["metadata"] = serde_json::json!({"name": "size", "namespace": "infra"});
     let rendering = of_config_maps(&crate::yaml::to_string(&document));
     assert_eq!(rendering.problems, []);
-    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], 2);
+    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], "2");
 }
 
 #[test]
