@@ -372,7 +372,9 @@ impl Writer {
 
     fn summary(&mut self, cluster: &ClusterReport, on: &str) {
         if let Some((word, parts)) = comes_to(cluster) {
-            self.line(&format!("  {word}{on}: {parts}"));
+            let is_sick = cluster.state == ClusterState::Done && !cluster.is_well();
+            let end = if is_sick { ", not healthy" } else { "" };
+            self.line(&format!("  {word}{end}{on}: {parts}"));
         }
     }
 

@@ -212,7 +212,8 @@ fn outlives_its_gateway(site: &Site) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "left", "namespace": site.name}});
     deploy(site, "edge", &[map]);
     site.kubectl(&["delete", "gateway", "edge"]);
-    for _ in 0..300 {
+    // It looks for new kinds twice a minute, and on a busy machine needs a while for them.
+    for _ in 0..1200 {
         if site.left_of("left").is_empty() {
             break;
         }

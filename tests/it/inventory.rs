@@ -190,7 +190,7 @@ fn entries_that_somebody_added_to_an_inventory_are_reported_and_never_deleted() 
     let before = site.get("configmap/theirs");
     site.drop(&["other"]);
     let held = site.sync().exits(3).says("held by guard inventory").says(&why);
-    held.says("it does not carry our mark any more").says("kept: the inventory is suspect");
+    held.says("it does not carry our mark").says("kept: the inventory is suspect");
     assert_eq!((site.left_of("other").len(), site.get("configmap/theirs")), (4, before.clone()));
     site.run(&["sync", "--format", "json"]).exits(3).says("\"guard\":\"inventory\"");
 

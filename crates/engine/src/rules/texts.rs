@@ -71,8 +71,10 @@ impl<'a> Texts<'a> {
     /// Returns where something is written, all of the path or as much of its end as is anywhere.
     fn written(&self, path: &[&str]) -> Option<Place> {
         let find = |path: &[&str]| self.nodes.iter().find_map(|(file, node)| Some(Place::at(file, below(node, path)?)));
-        // What stands in the item of another list is something else, so a path ends with its last list.
-        (0..path.len()).find_map(|from| find(path.get(..path.len() - from)?))
+        // What stands in the item of another list is something else, so a path ends with its last list. Parameters may call
+        // the container by another name.
+        let inner = || path.get(2..).filter(|inner| inner.len() >= 2).and_then(find);
+        (0..path.len()).find_map(|from| find(path.get(..path.len() - from)?)).or_else(inner)
     }
 
     /// Tells whether a text stands in one of the texts as the value of a field, and returns where.
