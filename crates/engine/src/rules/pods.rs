@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::Id;
 use super::objects::Finding;
 use super::policies::{self, Policies};
+use super::table::POD_VALUE;
 use super::texts::Texts;
 use crate::kinds;
 use crate::object::Object;
@@ -81,6 +82,11 @@ impl<'a> Pod<'a> {
         self.findings.push(Finding { rule, is_weak, wants: None, problem });
     }
 
+    /// Adds a value that no API server takes.
+    fn say(&mut self, path: &[&str], (message, hint): (String, &str)) {
+        self.add((POD_VALUE, false), path, (message, hint.to_owned()));
+    }
+
     /// Adds what no operator and no API server makes good.
     fn add_firm(&mut self, rule: Id, path: &[&str], said: (String, String)) {
         let problem = self.problem((rule, path), said);
@@ -110,5 +116,10 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
 
 /// Returns the name of an item.
 fn name(item: &Value) -> &str {
-    item["name"].as_str().unwrap_or_default()
+    text(item, "name")
+}
+
+/// Returns the text of a field; empty where there is none.
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
 }

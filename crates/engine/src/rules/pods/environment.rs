@@ -7,8 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::shape::LABEL;
-use super::{Pod, items, name};
-use crate::rules::table::POD_VALUE;
+use super::{Pod, items, name, text};
 
 /// Fields of a pod that a variable can have.
 static FIELD: LazyLock<Regex> = LazyLock::new(|| {
@@ -60,20 +59,12 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     }
 }
 
-fn say(pod: &mut Pod<'_>, path: &[&str], (message, hint): (String, &str)) {
-    pod.add((POD_VALUE, false), path, (message, hint.to_owned()));
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
 /// Checks that of some fields exactly one is there, where the value that has them is.
 pub(super) fn one_of(pod: &mut Pod<'_>, path: &[&str], (what, value): (&str, &Value), fields: &[&str]) {
     let there = fields.iter().filter(|field| !value[**field].is_null()).count();
     if value.is_object() && there != 1 {
         let message = format!("{what} has {there} of {}, but must have one", fields.join(", "));
-        say(pod, path, (message, "keep one of them"));
+        pod.say(path, (message, "keep one of them"));
     }
 }
 
@@ -96,13 +87,13 @@ fn variable(pod: &mut Pod<'_>, [list, own]: [&str; 2], variable: &Value) {
         }
         return;
     };
-    say(pod, &path, (message, hint));
+    pod.say(&path, (message, hint));
 }
 
 fn key(pod: &mut Pod<'_>, path: &[&str], (what, key): (&str, &str)) {
     if !KEY.is_match(key) || key == "." || key == ".." {
         let hint = "write letters, digits, dashes, underscores and dots";
-        say(pod, path, (format!("{what} names the key {key:?}"), hint));
+        pod.say(path, (format!("{what} names the key {key:?}"), hint));
     }
 }
 
@@ -113,7 +104,7 @@ fn of_pod(pod: &mut Pod<'_>) {
     shared(pod, &path, context);
     if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
         let message = "the pod has both shareProcessNamespace and hostPID".to_owned();
-        say(pod, &["shareProcessNamespace"], (message, "keep one of the two"));
+        pod.say(&["shareProcessNamespace"], (message, "keep one of the two"));
     }
     for sysctl in items(&context["sysctls"]) {
         let of_host = name(sysctl).starts_with("net.") && spec["hostNetwork"] == true;
@@ -127,7 +118,7 @@ fn of_pod(pod: &mut Pod<'_>) {
             ),
             _ => continue,
         };
-        say(pod, &[path[0], "sysctls"], (message, hint));
+        pod.say(&[path[0], "sysctls"], (message, hint));
     }
 }
 
@@ -136,7 +127,7 @@ fn shared(pod: &mut Pod<'_>, path: &[&str], context: &Value) {
     for field in IDS {
         if context[field].as_number().is_some_and(|it| !it.as_i64().is_some_and(|it| (0..=MOST_ID).contains(&it))) {
             let message = format!("{field} is {}", context[field]);
-            say(pod, path, (message, "write a number from 0 to 2147483647"));
+            pod.say(path, (message, "write a number from 0 to 2147483647"));
         }
     }
     for field in PROFILES {
@@ -155,7 +146,7 @@ fn shared(pod: &mut Pod<'_>, path: &[&str], context: &Value) {
             }
             _ => continue,
         };
-        say(pod, path, (message, hint));
+        pod.say(path, (message, hint));
     }
 }
 
@@ -168,7 +159,7 @@ fn privileges(pod: &mut Pod<'_>, [list, own]: [&str; 2], context: &Value) {
     let what = if context["privileged"] == true { "privileged: true" } else { "the capability CAP_SYS_ADMIN" };
     if context["privileged"] == true || has_admin {
         let message = format!("the container {own:?} has allowPrivilegeEscalation: false and {what}");
-        say(pod, &[list, own, "securityContext"], (message, "leave out one of the two"));
+        pod.say(&[list, own, "securityContext"], (message, "leave out one of the two"));
     }
 }
 
@@ -179,7 +170,7 @@ fn names(pod: &mut Pod<'_>) {
         let said = text(spec, field);
         if !said.is_empty() && !LABEL.is_match(said) {
             let hint = "write up to 63 lower-case letters, digits and dashes";
-            say(pod, &[field], (format!("{field} is {said:?}, which is no DNS label"), hint));
+            pod.say(&[field], (format!("{field} is {said:?}, which is no DNS label"), hint));
         }
     }
     let servers: Vec<&str> = items(&spec["dnsConfig"]["nameservers"]).filter_map(Value::as_str).collect();
@@ -193,5 +184,5 @@ fn names(pod: &mut Pod<'_>) {
     } else {
         return;
     };
-    say(pod, &["dnsConfig"], (message, hint));
+    pod.say(&["dnsConfig"], (message, hint));
 }

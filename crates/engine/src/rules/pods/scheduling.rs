@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::shape::LABEL_VALUE;
-use super::{Pod, items};
-use crate::rules::table::POD_VALUE;
+use super::{Pod, items, text};
 use crate::spec::metadata::is_label_key;
 
 /// The greatest weight of a preference.
@@ -21,7 +20,7 @@ pub(super) fn check(pod: &mut Pod<'_>) {
         if value.as_str().is_some_and(|value| !LABEL_VALUE.is_match(value)) {
             let message = format!("nodeSelector asks for the label {key:?} with the value {value}, which no label has");
             let hint = "write up to 63 letters, digits, dashes, underscores and dots, no sign at an end";
-            say(pod, &["nodeSelector", key], (message, hint));
+            pod.say(&["nodeSelector", key], (message, hint));
         }
     }
     items(&spec["tolerations"]).for_each(|it| toleration(pod, it));
@@ -32,18 +31,10 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     spread(pod, &spec["topologySpreadConstraints"]);
 }
 
-fn say(pod: &mut Pod<'_>, path: &[&str], (message, hint): (String, &str)) {
-    pod.add((POD_VALUE, false), path, (message, hint.to_owned()));
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
 fn label_key(pod: &mut Pod<'_>, path: &[&str], key: &str, place: &str) {
     if !is_label_key(key) {
         let what = if key.is_empty() { "no key".to_owned() } else { format!("the key {key:?}, which no label has") };
-        say(pod, path, (format!("{place} has {what}"), KEY_HINT));
+        pod.say(path, (format!("{place} has {what}"), KEY_HINT));
     }
 }
 
@@ -51,17 +42,17 @@ fn toleration(pod: &mut Pod<'_>, toleration: &Value) {
     let (key, operator) = (text(toleration, "key"), text(toleration, "operator"));
     let path = ["tolerations"];
     if key.is_empty() && operator != "Exists" {
-        say(pod, &path, ("a toleration has no key".to_owned(), "write a key, or operator: Exists for all taints"));
+        pod.say(&path, ("a toleration has no key".to_owned(), "write a key, or operator: Exists for all taints"));
     } else if !key.is_empty() {
         label_key(pod, &path, key, "a toleration");
     }
     if operator == "Exists" && !text(toleration, "value").is_empty() {
         let message = format!("the toleration of {key:?} has operator Exists and a value");
-        say(pod, &path, (message, "leave out the value, or write operator: Equal"));
+        pod.say(&path, (message, "leave out the value, or write operator: Equal"));
     }
     if !toleration["tolerationSeconds"].is_null() && text(toleration, "effect") != "NoExecute" {
         let message = format!("the toleration of {key:?} has tolerationSeconds and not the effect NoExecute");
-        say(pod, &path, (message, "write effect: NoExecute, or leave out tolerationSeconds"));
+        pod.say(&path, (message, "write effect: NoExecute, or leave out tolerationSeconds"));
     }
 }
 
@@ -70,7 +61,7 @@ fn node_affinity(pod: &mut Pod<'_>, affinity: &Value) {
     let terms = &required["nodeSelectorTerms"];
     if required.is_object() && items(terms).next().is_none() {
         let message = "nodeAffinity requires none of any nodes: it has no nodeSelectorTerms".to_owned();
-        say(pod, &["affinity", "nodeAffinity"], (message, "add a term, or leave the requirement out"));
+        pod.say(&["affinity", "nodeAffinity"], (message, "add a term, or leave the requirement out"));
     }
     let preferred = &affinity["preferredDuringSchedulingIgnoredDuringExecution"];
     for term in items(preferred) {
@@ -108,7 +99,7 @@ fn of_selector(pod: &mut Pod<'_>, path: &[&str], (field, selector): (&str, &Valu
 fn weight(pod: &mut Pod<'_>, field: &str, term: &Value) {
     if !term["weight"].as_i64().is_some_and(|weight| (1..=MOST_WEIGHT).contains(&weight)) {
         let message = format!("a preference of {field} has the weight {}", term["weight"]);
-        say(pod, &["affinity", field], (message, "write a weight from 1 to 100"));
+        pod.say(&["affinity", field], (message, "write a weight from 1 to 100"));
     }
 }
 
@@ -132,7 +123,7 @@ fn requirement(pod: &mut Pod<'_>, field: &str, expression: &Value, operators: &[
         }
         _ => return,
     };
-    say(pod, path, (message, &format!("write {hint}")));
+    pod.say(path, (message, &format!("write {hint}")));
 }
 
 const SPREAD: &str = "topologySpreadConstraints";
@@ -160,6 +151,6 @@ fn spread(pod: &mut Pod<'_>, constraints: &Value) {
                 "write whenUnsatisfiable: DoNotSchedule or ScheduleAnyway",
             ),
         };
-        say(pod, &[SPREAD], (message, hint));
+        pod.say(&[SPREAD], (message, hint));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::environment::one_of;
-use super::{Pod, items, name};
+use super::{Pod, items, name, text};
 use crate::rules::table::POD_VALUE;
 
 /// The types of a file of the host.
@@ -40,29 +40,21 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     }
 }
 
-fn say(pod: &mut Pod<'_>, path: &[&str], (message, hint): (String, &str)) {
-    pod.add((POD_VALUE, false), path, (message, hint.to_owned()));
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value[field].as_str().unwrap_or_default()
-}
-
 fn source(pod: &mut Pod<'_>, volume: &Value) {
     let own = name(volume);
     let (path, what) = (["volumes", own], format!("the volume {own:?}"));
     for (source, field) in NEEDED {
         if volume[source].is_object() && text(&volume[source], field).is_empty() {
-            say(pod, &path, (format!("{what} has {source} without {field}"), &format!("write its {field}")));
+            pod.say(&path, (format!("{what} has {source} without {field}"), &format!("write its {field}")));
         }
     }
     let (host, medium) = (&volume["hostPath"], text(&volume["emptyDir"], "medium"));
     if !HOST_TYPES.contains(&text(host, "type")) {
         let hint = format!("write one of {}", HOST_TYPES[1..].join(", "));
-        say(pod, &path, (format!("{what} is a file of the host of the type {:?}", text(host, "type")), &hint));
+        pod.say(&path, (format!("{what} is a file of the host of the type {:?}", text(host, "type")), &hint));
     }
     if has_step_up(text(host, "path")) {
-        say(pod, &path, (format!("the path of {what} has a .. in it"), "write the path without"));
+        pod.say(&path, (format!("the path of {what} has a .. in it"), "write the path without"));
     }
     if !["", "Memory", "HugePages"].contains(&medium) && !medium.starts_with("HugePages-") {
         // The API server takes it, and no node can make it.
@@ -80,7 +72,7 @@ fn source(pod: &mut Pod<'_>, volume: &Value) {
             files(pod, &path, (&what, kind, &source[kind]));
         }
         if source["serviceAccountToken"]["expirationSeconds"].as_i64().is_some_and(|it| it < SHORTEST_TOKEN) {
-            say(pod, &path, (format!("a token in {what} expires in less than ten minutes"), "write 600 or more"));
+            pod.say(&path, (format!("a token in {what} expires in less than ten minutes"), "write 600 or more"));
         }
     }
 }
@@ -93,7 +85,7 @@ fn mode(pod: &mut Pod<'_>, path: &[&str], (what, field, value): (&str, &str, &Va
         let is_octal = octal.len() == 3 && octal.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
         let hint =
             if is_octal { format!("did you mean 0{octal}?") } else { "write a number from 0 to 0777".to_owned() };
-        say(pod, path, (message, &hint));
+        pod.say(path, (message, &hint));
     }
 }
 
@@ -104,13 +96,13 @@ fn files(pod: &mut Pod<'_>, path: &[&str], (what, kind, source): (&str, &str, &V
         if kind == "downwardAPI" {
             one_of(pod, path, (&of_item, item), &["fieldRef", "resourceFieldRef"]);
         } else if text(item, "key").is_empty() {
-            say(pod, path, (format!("{of_item} names no key"), "write the key of an entry"));
+            pod.say(path, (format!("{of_item} names no key"), "write the key of an entry"));
         }
         mode(pod, path, (what, "mode", item));
         let file = text(item, "path");
         if file.is_empty() || file.starts_with('/') || has_step_up(file) {
             let message = format!("an item of {what} has the path {file:?}");
-            say(pod, path, (message, "write a path that begins and stays in the volume"));
+            pod.say(path, (message, "write a path that begins and stays in the volume"));
         }
     }
 }
@@ -131,7 +123,7 @@ fn mount(pod: &mut Pod<'_>, [list, own]: [&str; 2], (container, mount): (&Value,
     } else {
         return;
     };
-    say(pod, &[list, own, "volumeMounts", volume], (message, hint));
+    pod.say(&[list, own, "volumeMounts", volume], (message, hint));
 }
 
 /// Tells whether a path leads out of the folder that it begins in.
