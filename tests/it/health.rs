@@ -174,6 +174,7 @@ fn a_second_mistake_in_the_spec_of_a_sick_gateway_resolves_nothing() {
         assert!(trend(&run).starts_with("0 new, 1 still there, "), "only the mistakes are gone: {}", run.out);
         let resolved = run.out.split("\ncluster c\n").next().unwrap_or_default();
         assert!(!resolved.contains("not healthy"), "{}", run.out);
+        run.says("\n  done, not healthy: no changes, ");
     }
     // One that is deleted is sick no more.
     place.site.drop(&["edge"]);

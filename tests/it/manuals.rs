@@ -37,6 +37,14 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
+fn the_version_is_a_command_too() {
+    let desk = Desk::empty("gatewright.yaml");
+    let version = desk.run(&["version"]).exits(0).out;
+    assert!(version.starts_with("gatewright ") && version.contains(env!("CARGO_PKG_VERSION")), "{version}");
+    assert_eq!(version, desk.run(&["--version"]).exits(0).out);
+}
+
+#[test]
 fn shells_complete_commands() {
     let desk = Desk::empty("gatewright.yaml");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -362,6 +362,19 @@ fn a_renamed_pool_gets_its_picker_when_the_old_one_goes() {
     let held =
         desk.run(&["sync"]).exits(3).says("Deployment apps/epp: kept: InferencePool apps/old stays and may need it");
     assert_eq!(desk.read("rendered/apps/deployment-epp.yaml"), before);
+
+    // Without the new one all of it is the old one's still, and waits with it.
+    let files = || fs::read_dir(desk.path("rendered/apps")).expect("it is there").count();
+    let all = files();
+    desk.write("specs/map.yaml", &document("v1", "ConfigMap", "map", &json!({"namespace": "apps"})));
+    fs::remove_file(desk.path("specs/pool.yaml")).expect("it is there");
+    let alone =
+        desk.run(&["sync"]).exits(3).says("InferencePool apps/old is held by guard confirm: 9 objects to delete");
+    assert!(!alone.out.contains("InferencePool apps/new is held"), "{}", alone.out);
+    assert_eq!(files(), all + 1);
+
+    desk.write("specs/pool.yaml", &pool("new"));
+    desk.run(&["sync"]).exits(3);
     desk.run(&["approve", &token(&held)]).exits(0);
     desk.run(&["sync"]).exits(0).says("1 object created, 1 object updated, 1 object deleted");
     desk.run(&["sync"]).exits(0).says("no changes");

@@ -102,24 +102,16 @@ pub(super) fn waiting(
     plan.stops(Hold::on_unit(Guard::Adopt, &unit.id, message, hint, held), inputs).then_some((Guard::Adopt, objects))
 }
 
-/// Takes out of a plan what would pass from a unit that stays for now; tells whether there was any.
+/// Takes out of a plan what would pass from a unit that stays for now; tells whether there was any. What needs no change
+/// stays with that unit in the inventory, so that it is kept, and goes, with it.
 pub(super) fn hold_back(plan: &mut Plan, inputs: Inputs<'_>) -> bool {
-    let held = plan.refusals.iter().filter(|refusal| refusal.reason.severity() > Severity::Kept);
-    let held: BTreeSet<ObjectId> = held.map(|refusal| refusal.unit.clone()).collect();
-    // Who has let something pass has seen from where.
-    let is_let = |step: &Step| {
-        let of_unit =
-            plan.lifted.iter().filter(|hold| hold.guard == Guard::Adopt && hold.unit.as_ref() == Some(&step.unit));
-        of_unit.flat_map(|hold| &hold.steps).any(|held| held.id == step.id)
-    };
     let mut refused: BTreeMap<ObjectId, Vec<(ObjectId, Reason)>> = BTreeMap::new();
-    for step in plan.changes().filter(|step| !step.action.deletes() && !is_let(step)) {
-        let unit = || inputs.rendering.units.iter().find(|unit| unit.id == step.unit);
-        let is_held = |entry: &&Entry| entry.unit != step.unit && held.contains(&entry.unit);
-        let entry = inputs.owned.entries.get(&step.id).filter(is_held);
-        if let Some(entry) = entry.and_then(|_| inputs.former(unit()?, &step.id)) {
-            let reason = Reason::StillNeeded(entry.unit.to_string());
-            refused.entry(step.unit.clone()).or_default().push((step.id.clone(), reason));
+    for (step, former) in passing(plan, inputs) {
+        if step.action.changes() {
+            let reason = Reason::StillNeeded(former.to_string());
+            refused.entry(step.unit).or_default().push((step.id, reason));
+        } else {
+            plan.unwrite(&step.id, inputs.owned);
         }
     }
     for (unit, reasons) in &refused {
@@ -127,4 +119,23 @@ pub(super) fn hold_back(plan: &mut Plan, inputs: Inputs<'_>) -> bool {
         plan.withhold(|step| step.unit == *unit, &Reason::UnitHeld);
     }
     !refused.is_empty()
+}
+
+/// Returns the steps about what passes from a unit that stays for now, with that unit, but for those that a person has let
+/// pass.
+fn passing<'a>(plan: &Plan, inputs: Inputs<'a>) -> Vec<(Step, &'a ObjectId)> {
+    let held = plan.refusals.iter().filter(|refusal| refusal.reason.severity() > Severity::Kept);
+    let held: BTreeSet<&ObjectId> = held.map(|refusal| &refusal.unit).collect();
+    let is_let = |step: &Step| {
+        let is_of_unit = |hold: &&Hold| hold.guard == Guard::Adopt && hold.unit.as_ref() == Some(&step.unit);
+        plan.lifted.iter().filter(is_of_unit).flat_map(|hold| &hold.steps).any(|held| held.id == step.id)
+    };
+    let former = |step: &Step| {
+        let is_held = |entry: &&Entry| entry.unit != step.unit && held.contains(&entry.unit);
+        inputs.owned.entries.get(&step.id).filter(is_held)?;
+        let unit = inputs.rendering.units.iter().find(|unit| unit.id == step.unit)?;
+        inputs.former(unit, &step.id).map(|entry| &entry.unit)
+    };
+    let steps = plan.steps.iter().filter(|step| !step.action.deletes() && !is_let(step));
+    steps.filter_map(|step| Some((step.clone(), former(step)?))).collect()
 }

@@ -19,6 +19,9 @@ impl Plan {
             let reason = match decided {
                 Ok(step) if !step.action.changes() => {
                     self.add_step(step, &unit, inputs.observed);
+                    if inputs.former(&unit, &id).is_some() {
+                        self.unwrite(&id, inputs.owned);
+                    }
                     continue;
                 }
                 Ok(_) => Reason::Unreadable(unclear.clone()),

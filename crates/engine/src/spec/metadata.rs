@@ -15,8 +15,9 @@ use crate::yaml::{Content, Field, Node};
 /// A part of a name between two dots; a namespace is one.
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// The group whose objects are called by any segment of a path.
-const RIGHTS: &str = "rbac.authorization.k8s.io";
+/// The groups of Kubernetes with objects that are called by any segment of a path: roles, and bundles of certificates, which
+/// have the name of their signer in theirs (KEP-3257).
+const NAMED_FREELY: [&str; 2] = ["certificates.k8s.io", "rbac.authorization.k8s.io"];
 
 /// The fields of `metadata` (`ObjectMeta` of Kubernetes).
 const FIELDS: [&str; 16] = [
@@ -65,16 +66,19 @@ pub(super) fn check(group: &str, root: &Node) -> Vec<Mistake> {
 /// Returns what of it may make another object of a document than was meant, be its kind known or not: a slip there looks
 /// as if the object had been withdrawn.
 pub(super) fn of_identity(group: &str, root: &Node) -> Vec<Mistake> {
-    let is_free = |name: &str| is_named_freely(group) && SEGMENT.is_match(name) && name != "." && name != "..";
+    // Those of aggregated API servers may be, too.
+    let is_theirs = group.contains('.') && !group.ends_with(".k8s.io");
+    let is_free =
+        |name: &str| (is_theirs || is_named_freely(group)) && SEGMENT.is_match(name) && name != "." && name != "..";
     let is_named = root.at(["metadata", "name"]).and_then(Node::as_str).is_some_and(is_free);
     let wrong =
         names(root).into_iter().filter(|(path, _)| !is_named || path.last().is_none_or(|field| field != "name"));
     wrong.map(|(_, mistake)| mistake).chain(unknown(root)).collect()
 }
 
-/// Tells whether objects of a group may be called by any segment of a path, as those of aggregated API servers may.
-fn is_named_freely(group: &str) -> bool {
-    group == RIGHTS || group.contains('.') && !group.ends_with(".k8s.io")
+/// Tells whether objects of one of Kubernetes' own groups may be called by any segment of a path.
+pub(crate) fn is_named_freely(group: &str) -> bool {
+    NAMED_FREELY.contains(&group)
 }
 
 /// Says what is wrong with the value of `apiVersion` or `kind`, if anything is.
@@ -223,6 +227,46 @@ mod tests {
             "name: a, labels: {a: '', example.com/A_b.c: 'x.Y_z-1', b: null}, annotations: {Example.com/X: 'any {thing'}",
         ] {
             assert_eq!(check_all(metadata), [""; 0], "{metadata}");
+        }
+    }
+
+    #[test]
+    fn a_slip_in_who_a_document_is_is_found_and_nothing_that_servers_take() {
+        let mistakes = |group: &str, metadata: &str| {
+            let roots = yaml::parse(&format!("metadata: {{{metadata}}}")).expect("it is YAML");
+            of_identity(group, &roots[0]).len()
+        };
+        for (group, metadata) in [
+            ("", "name: a.b, namespace: c, generateName: d, creationTimestamp: null, finalizers: []"),
+            ("rbac.authorization.k8s.io", "name: 'system:a'"),
+            ("certificates.k8s.io", "name: 'example.com:signer:roots'"),
+            ("packages.example.com", "name: A~b@1"),
+            ("", "labels: {'a b': c}"),
+        ] {
+            assert_eq!(mistakes(group, metadata), 0, "{group} {metadata}");
+        }
+        for (group, metadata) in [
+            ("", "name: 'system:a'"),
+            ("apps", "name: A"),
+            ("", "name: a, namesapce: b"),
+            ("rbac.authorization.k8s.io", "name: 'a/b'"),
+            ("rbac.authorization.k8s.io", "name: '..'"),
+            ("packages.example.com", "name: a, namespace: B"),
+            ("", "name: \"a\\u200b\""),
+        ] {
+            assert_eq!(mistakes(group, metadata), 1, "{group} {metadata}");
+        }
+        for (field, text, is_right) in [
+            ("apiVersion", "v1", true),
+            ("apiVersion", "gateway.networking.k8s.io/v1beta1", true),
+            ("apiVersion", "apps/v1/x", false),
+            ("apiVersion", "Apps/v1", false),
+            ("apiVersion", "/v1", false),
+            ("kind", "HTTPRoute", true),
+            ("kind", "Config Map", false),
+            ("name", "anything", true),
+        ] {
+            assert_eq!(of_kind(field, text).is_none(), is_right, "{field}: {text}");
         }
     }
 

@@ -49,7 +49,7 @@ impl Specs {
             let problem = Problem::warning(document.place_of(&["kind"]), message).about(document.id.clone());
             self.problems.push(problem.hint(format!("use {successor}")));
         }
-        let mistakes = self.mistakes(document);
+        let mistakes = self.definitions.mistakes(document);
         if !mistakes.is_empty() {
             self.refused.insert(document.id.clone(), document.problems(mistakes));
         }
@@ -57,7 +57,7 @@ impl Specs {
     }
 
     /// Returns why such a document is not applied as it is: it may be another object than was meant, or one that an API
-    /// server would refuse.
+    /// server would refuse. Where nothing is applied, the first is nobody's trouble: other programs have files like these.
     pub(crate) fn mistakes(&self, document: &Document) -> Vec<Mistake> {
         let mistakes = metadata::of_identity(&document.id.group, &document.root);
         if mistakes.is_empty() { self.definitions.mistakes(document) } else { mistakes }

@@ -126,6 +126,14 @@ fn values_of_another_type_are_told_without_the_value() {
     check_parameters(&container("livenessProbe: {httpGet: {port: '80', path: /}}"), &[]);
 }
 
+/// Parameters have the container under another name than its own.
+#[test]
+fn a_variable_is_told_where_it_is_written_whatever_its_container_is_called_there() {
+    let env = "  kube:\n    envoyContainer:\n      env:\n        - {name: B, value: b}\n        \
+               - {name: A, value: a, valueFrom: {fieldRef: {fieldPath: metadata.name}}}\n";
+    check_parameters(env, &[("GW032 error p.yaml:8:11 ", "has both value and valueFrom")]);
+}
+
 #[test]
 fn patches_of_every_sort_are_told_where_they_stand() {
     let merge = "target: {kind: Deployment}\n      patch: {spec: {template: {spec: {hostnetwork: true}}}}";

@@ -19,9 +19,6 @@ pub(super) static NAME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").expect("a test reads it")
 });
 
-/// The group whose objects are called by any segment of a path.
-const RIGHTS: &str = "rbac.authorization.k8s.io";
-
 /// Kinds whose pods are those of their selector.
 const SELECTING: [&str; 4] = ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"];
 
@@ -58,7 +55,7 @@ pub(super) fn check(sheet: &mut Sheet<'_>) {
 
 /// Names, labels and annotations, of the object and of its pods.
 fn of_metadata(sheet: &mut Sheet<'_>, root: &Node, below: &[&str]) {
-    let is_named_freely = sheet.object.id().group == RIGHTS;
+    let is_named_freely = metadata::is_named_freely(&sheet.object.id().group);
     let is_known = |path: &[String]| is_named_freely && path.last().is_some_and(|field| field == "name");
     let mistakes = metadata::in_value(root).into_iter().filter(|(path, _)| !is_known(path));
     for (path, mistake) in mistakes {
