@@ -426,24 +426,6 @@ fn without_a_config_file_it_says_where_it_looked() {
 }
 
 #[test]
-fn a_file_that_a_setting_names_and_that_cannot_be_read_is_a_warning() {
-    let desk = Desk::quickstart("gatewright.yaml");
-    let quiet = desk.run(&["config", "check"]).exits(0);
-    assert_eq!(quiet.err, "");
-    let text = desk.read("gatewright.yaml");
-    desk.write("gatewright.yaml", &format!("{text}inventory: {{keyFile: lost-key}}\n"));
-    let line = text.lines().count() + 1;
-    let run = desk.run(&["config", "check"]).exits(0).complains("lost-key\", which cannot be read here: No such file");
-    let run = run.complains(&format!("gatewright.yaml:{line}: keyFile is "));
-    run.complains("put it there, or make it readable for the user of the daemon");
-    fs::create_dir(desk.path("lost-key")).expect("it can be made");
-    desk.run(&["config", "check"]).exits(0).complains("lost-key\", which cannot be read here: it is a folder");
-    desk.write("key", "0123456789012345678901234567890123456789");
-    desk.replace("gatewright.yaml", "lost-key", "key");
-    assert_eq!(desk.run(&["config", "check"]).exits(0).err, "");
-}
-
-#[test]
 fn what_is_shown_is_a_config_file_again() {
     let desk = Desk::quickstart("gatewright.yaml");
     desk.write("gatewright.yaml", &fs::read_to_string(in_repository(REFERENCE)).expect("the file is there"));

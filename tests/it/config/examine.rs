@@ -76,3 +76,21 @@ fn labels_that_no_cluster_has_are_told() {
     let run = run.complains("no cluster has the label \"tier=lap\" (did you mean \"lab\"?)\n");
     run.complains("no cluster has the label \"tier=old\"\n");
 }
+
+#[test]
+fn a_file_that_a_setting_names_and_that_cannot_be_read_is_a_warning() {
+    let desk = Desk::quickstart("gatewright.yaml");
+    let check = || desk.run(&["config", "check"]).exits(0);
+    assert_eq!(check().err, "");
+    let git =
+        "directory: {path: ./specs}\n  other: {git: {url: 'https://example.com/a.git', auth: {tokenFile: token}}}";
+    desk.replace("gatewright.yaml", "directory: {path: ./specs}", git);
+    let run =
+        check().complains("gatewright.yaml:8: tokenFile is ").complains("token\", which cannot be read here: No such");
+    run.complains("put it there, or make it readable for the user of the daemon");
+    std::fs::create_dir(desk.path("token")).expect("it can be made");
+    check().complains("which cannot be read here: it is a folder");
+    std::fs::remove_dir(desk.path("token")).expect("it is there");
+    desk.write("token", "sesame");
+    assert_eq!(check().err, "");
+}

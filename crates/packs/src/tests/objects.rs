@@ -131,7 +131,7 @@ fn values_of_another_type_are_told_without_the_value() {
 fn a_variable_is_told_where_it_is_written_whatever_its_container_is_called_there() {
     let env = "  kube:\n    envoyContainer:\n      env:\n        - {name: B, value: b}\n        \
                - {name: A, value: a, valueFrom: {fieldRef: {fieldPath: metadata.name}}}\n";
-    check_parameters(env, &[("GW032 error p.yaml:8:11 ", "has both value and valueFrom")]);
+    check_parameters(env, &[("GW032 error p.yaml:9:11 ", "has both value and valueFrom")]);
 }
 
 #[test]
