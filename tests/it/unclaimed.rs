@@ -373,7 +373,10 @@ fn a_renamed_pool_gets_its_picker_when_the_old_one_goes() {
     assert!(!alone.out.contains("InferencePool apps/new is held"), "{}", alone.out);
     assert_eq!(files(), all + 1);
 
+    // A round about the new one alone leaves the old one as it is.
     desk.write("specs/pool.yaml", &pool("new"));
+    desk.run(&["sync", "--only", "InferencePool/apps/new"]).says("kept: InferencePool apps/old stays and may need it");
+    assert_eq!(desk.read("rendered/apps/deployment-epp.yaml"), before);
     desk.run(&["sync"]).exits(3);
     desk.run(&["approve", &token(&held)]).exits(0);
     desk.run(&["sync"]).exits(0).says("1 object created, 1 object updated, 1 object deleted");
@@ -415,4 +418,25 @@ fn a_document_takes_nothing_from_another_sync_that_may_still_mean_it() {
         desk.write("one/a.yaml", &good);
         desk.run(&["sync"]).exits(0).says("no changes");
     }
+}
+
+/// A guard that lets everything but deletions go on lets nothing pass that is deleted with its unit otherwise.
+#[test]
+fn a_document_of_another_source_takes_nothing_before_that_is_approved() {
+    let desk = desk("edges", &[("fine", folder())]);
+    desk.replace("gatewright.yaml", "createNamespaces: true", "createNamespaces: true\n    unclaimed: apply");
+    desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    desk.write("specs/b.yaml", &gateway("shop", "b", 8080));
+    desk.run(&["sync"]).exits(0);
+    let before = desk.read("rendered/shop/service-a.yaml");
+    desk.replace("gatewright.yaml", "path: specs", "path: other");
+    desk.write("other/b.yaml", &gateway("shop", "b", 9090));
+    let spec = json!({"selector": {"app": "other"}, "ports": [{"port": 99}]});
+    desk.write("other/service.yaml", &document("v1", "Service", "a", &json!({"namespace": "shop", "spec": spec})));
+    let held = desk.run(&["sync"]).exits(3).says("held by guard source-identity");
+    assert!(desk.read("rendered/shop/service-b.yaml").contains("9090"), "all else goes on: {}", held.out);
+    assert_eq!(desk.read("rendered/shop/service-a.yaml"), before);
+    desk.run(&["approve", &token(&held)]).exits(0);
+    desk.run(&["sync"]).exits(0).says("3 objects deleted");
+    assert!(desk.read("rendered/shop/service-a.yaml").contains("99"));
 }

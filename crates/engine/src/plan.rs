@@ -352,6 +352,8 @@ pub fn plan(rendering: &Marked, observed: &Observed, owned: &Inventory, policies
     guard::source::check(&mut plan, inputs);
     guard::add(&mut plan, inputs);
     guard::rollout::hold_deletions(&mut plan, inputs);
+    // What waits to be deleted keeps what it has.
+    transfer::hold_back(&mut plan, inputs);
     plan.add_waiting(&policies.waiting);
     plan
 }

@@ -131,7 +131,9 @@ fn passing<'a>(plan: &Plan, inputs: Inputs<'a>) -> Vec<(Step, &'a ObjectId)> {
         plan.lifted.iter().filter(is_of_unit).flat_map(|hold| &hold.steps).any(|held| held.id == step.id)
     };
     let former = |step: &Step| {
-        let is_held = |entry: &&Entry| entry.unit != step.unit && held.contains(&entry.unit);
+        // A round about some units leaves the others as they are.
+        let stays = |unit: &ObjectId| held.contains(unit) || !inputs.policies.is_about(unit);
+        let is_held = |entry: &&Entry| entry.unit != step.unit && stays(&entry.unit);
         inputs.owned.entries.get(&step.id).filter(is_held)?;
         let unit = inputs.rendering.units.iter().find(|unit| unit.id == step.unit)?;
         inputs.former(unit, &step.id).map(|entry| &entry.unit)
