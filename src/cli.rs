@@ -427,11 +427,6 @@ impl Context {
         config
     }
 
-    /// Starts logging so that nobody waits for whoever reads the log.
-    fn log_queued(&self, settings: &telemetry::Settings) -> Result<telemetry::Flush, Failure> {
-        Ok(telemetry::init_queued(settings, self.has_colored_log())?)
-    }
-
     fn has_colored_log(&self) -> bool {
         self.color && io::stderr().is_terminal()
     }

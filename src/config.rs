@@ -15,6 +15,7 @@ pub(crate) mod examine;
 pub mod folders;
 pub mod gates;
 pub mod hosts;
+pub mod otlp;
 mod pack_overrides;
 pub mod packs;
 pub mod rollout;

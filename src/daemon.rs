@@ -39,6 +39,7 @@ mod folders;
 mod generation;
 mod hosts;
 mod measure;
+pub(crate) mod otlp;
 mod pages;
 mod pressure;
 mod rounds;
@@ -309,9 +310,10 @@ async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, read: Resul
             let (new, config) = (Arc::clone(&prepared.common.config), Arc::clone(&old.common.config));
             if new.settings.http != config.settings.http
                 || new.settings.log != config.settings.log
+                || new.settings.otlp != config.settings.otlp
                 || new.state_dir != config.state_dir
             {
-                warn!("http, log and stateDir are read at the start only; restart the service to change them");
+                warn!("http, log, otlp and stateDir are read at the start only; restart the service to change them");
             }
             let before = old.running();
             old.stop().await;

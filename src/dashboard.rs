@@ -14,7 +14,7 @@ mod fleet;
 mod hold;
 mod object;
 mod page;
-mod rollouts;
+pub(crate) mod rollouts;
 mod rounds;
 mod target;
 #[cfg(test)]

@@ -4,12 +4,14 @@ mod explain;
 
 use gatewright_engine::text::{count, listed};
 
+use super::format::Format;
 use super::watch::Watch;
 use super::{Context, Failure, approve, check_names, others, print, rollback};
 use crate::basics::sanitize;
 use crate::config::Config;
 use crate::config::rollout::Strategy;
 use crate::config::settings::Mode;
+use crate::dashboard::rollouts::rollouts;
 use crate::history::audit_log::Event;
 use crate::reconcile::rollout::progress::{self, Progress};
 use crate::reconcile::rollout::record::{self, Ledger, Pause, Stage};
@@ -31,6 +33,9 @@ pub(super) enum Args {
         /// The sync; all of them if absent.
         #[arg(value_name = "SYNC")]
         sync: Option<String>,
+        /// The output format.
+        #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
+        format: Format,
         #[command(flatten)]
         watch: Watch,
     },
@@ -65,9 +70,12 @@ pub(super) enum Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let config = context.load_with_state()?;
     match args {
-        Args::Status { sync, watch } => {
+        Args::Status { sync, format, watch } => {
             check_names("sync", sync.as_deref(), &config.settings.syncs)?;
-            return watch.print(context, &config, |state| status(&config, state, sync.as_deref()));
+            return watch.print(context, &config, |state| match format.data() {
+                Some(data) => Ok(data.text(&rollouts((state, &config), sync.as_deref(), usize::MAX))),
+                None => status(&config, state, sync.as_deref()),
+            });
         }
         Args::Explain { sync } => {
             check_names("sync", sync.as_deref(), &config.settings.syncs)?;

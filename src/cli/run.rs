@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{Context, Failure, session};
-use crate::daemon::{self, Host};
+use crate::daemon::{self, Host, otlp};
 use crate::process::service::Notifier;
+use crate::process::telemetry;
 
 /// Run as a daemon: rounds on schedule, until SIGTERM; SIGHUP reads the config file again.
 ///
@@ -17,7 +18,16 @@ pub(super) struct Args {}
 /// Runs the command.
 pub(super) fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let config = context.load_to_start()?;
-    let _log = context.log_queued(&config.settings.log)?;
+    let settings = &config.settings;
+    let (others, _sent) = match &settings.otlp {
+        Some(otlp) => otlp::start(otlp, telemetry::filter(&settings.log.level)?).map_err(|error| {
+            Failure::of_configuration(&error)
+                .hint("`otlp` in the config file says where to; look at the OTEL_ variables, too")
+        })?,
+        None => Default::default(),
+    };
+    // Nobody waits for whoever reads the log.
+    let _written = telemetry::init_queued(&settings.log, others, context.has_colored_log())?;
     let host = Host {
         notifier: Notifier::new(context.environment.notify_socket.clone()),
         watchdog: context.environment.watchdog,

@@ -20,6 +20,7 @@ use super::conflicts::{ConflictRule, IgnoreRule};
 use super::depends::DependsOn;
 use super::folders;
 use super::hosts::HostSettings;
+use super::otlp::OtlpSettings;
 use super::rollout::RolloutSettings;
 use super::rules::RuleSettings;
 use super::webhooks::WebhookSettings;
@@ -44,6 +45,8 @@ pub struct Settings {
     pub http: http::Settings,
     /// Logs.
     pub log: telemetry::Settings,
+    /// A collector of traces and logs; none by default.
+    pub otlp: Option<OtlpSettings>,
     /// Reports of rounds.
     pub reports: ReportSettings,
     /// The settings of what is kept so that rounds can be undone.

@@ -14,6 +14,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::depends;
 use super::environment::Environment;
+use super::otlp::OtlpSettings;
 use super::rollout::Strategy;
 use super::settings::{ClusterSettings, Settings, SourceSettings, SyncSettings};
 use super::webhooks::WebhookSettings;
@@ -41,6 +42,9 @@ pub(super) fn validate(
     checks.log_level(&settings.log.level, environment);
     checks.dashboard(&settings.http);
     checks.actions(&settings.http);
+    if let Some(otlp) = &mut settings.otlp {
+        checks.otlp(otlp, paths);
+    }
     checks.credentials(&["undo", "keyFile"], settings.undo.resolve(paths));
     if let Some(latest) = &mut settings.reports.latest {
         *latest = plain(&paths.base.join(&*latest));
@@ -171,6 +175,13 @@ impl Checks<'_> {
             let hint = did_you_mean(sync, syncs.iter().copied());
             let place = ["reports", "webhooks", name, "syncs"];
             self.problem(&place, format!("there is no sync {sync:?}"), Some(&hint));
+        }
+    }
+
+    fn otlp(&mut self, otlp: &mut OtlpSettings, paths: &Paths) {
+        self.credentials(&["otlp"], otlp.resolve(paths));
+        if let Err(conflict) = otlp.check() {
+            self.problem(&["otlp"], format!("otlp: {conflict}"), conflict.hint());
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{Instrument as _, debug_span, error, info, warn};
 
 use super::Shared;
 use super::generation::Tasks;
@@ -175,9 +175,11 @@ impl Polled {
         while !stop.is_cancelled() {
             pulse.touch();
             let number = self.slot.begin();
+            let poll = self.cache.poll(shared.clock.now(), &self.identity, &shared.state);
+            let poll = poll.instrument(debug_span!("poll", source = name));
             let result = tokio::select! {
                 // A repository that takes minutes to fetch is no standstill: the source itself has a deadline.
-                result = pulse.during(self.cache.poll(shared.clock.now(), &self.identity, &shared.state)) => result,
+                result = pulse.during(poll) => result,
                 () = stop.cancelled() => return,
             };
             failures = if result.is_ok() { 0 } else { failures.saturating_add(1) };

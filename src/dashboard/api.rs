@@ -85,7 +85,10 @@ async fn of_rollouts(
     State(board): State<Arc<Board>>,
     Query(asked): Query<rollouts::Asked>,
 ) -> Result<Response, NoAnswer> {
-    answer(board, move |board, known| Ok(rollouts::rollouts(board, known, &asked))).await
+    answer(board, move |board, known| {
+        Ok(rollouts::rollouts((&board.state, &known.config), asked.sync.as_deref(), target::MOST))
+    })
+    .await
 }
 
 async fn of_rounds(State(board): State<Arc<Board>>, Query(asked): Query<rounds::Asked>) -> Result<Response, NoAnswer> {

@@ -6,13 +6,13 @@ use gatewright_engine::error::Chain;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::board::{Board, Knowledge};
 use super::cell::cut;
-use super::target::{MOST, MOST_CHARACTERS};
+use super::target::MOST_CHARACTERS;
 use crate::config::Config;
 use crate::config::settings::SyncSettings;
 use crate::reconcile::rollout::progress::{self, Progress};
 use crate::reconcile::rollout::record::{self, Pause, Stage};
+use crate::state::State;
 
 /// The version of the form.
 const SCHEMA: &str = "gatewright.dev/rollouts/v1alpha1";
@@ -22,12 +22,12 @@ const SCHEMA: &str = "gatewright.dev/rollouts/v1alpha1";
 #[serde(default)]
 pub(super) struct Asked {
     /// Only this sync.
-    sync: Option<String>,
+    pub(super) sync: Option<String>,
 }
 
 /// The rollouts of syncs.
 #[derive(Serialize)]
-pub(super) struct Rollouts {
+pub(crate) struct Rollouts {
     schema: &'static str,
     syncs: Vec<OfSync>,
 }
@@ -90,19 +90,19 @@ struct Failed {
     why: String,
 }
 
-/// Tells of all rollouts that are under way.
-pub(super) fn rollouts(board: &Board, known: &Knowledge, asked: &Asked) -> Rollouts {
-    let syncs = known.config.settings.syncs.iter();
-    let syncs = syncs.filter(|(name, _)| asked.sync.as_ref().is_none_or(|sync| sync == *name));
-    let told = syncs.map(|it| OfSync::of(board, &known.config, it));
+/// Tells of all rollouts of a sync, or of all, that are under way; at most so many of them, of their units and clusters are
+/// named.
+pub(crate) fn rollouts((state, config): (&State, &Config), sync: Option<&str>, most: usize) -> Rollouts {
+    let syncs = config.settings.syncs.iter().filter(|(name, _)| sync.is_none_or(|sync| sync == name.as_str()));
+    let told = syncs.map(|it| OfSync::of(state, config, it, most));
     let told = told.filter(|it| it.paused.is_some() || it.error.is_some() || !it.rollouts.is_empty());
     Rollouts { schema: SCHEMA, syncs: told.collect() }
 }
 
 impl OfSync {
-    fn of(board: &Board, config: &Config, (name, settings): (&String, &SyncSettings)) -> Self {
+    fn of(state: &State, config: &Config, (name, settings): (&String, &SyncSettings), most: usize) -> Self {
         let empty = Self { sync: name.clone(), paused: None, error: None, rollouts: Vec::new(), more: 0 };
-        let ledger = match record::read(&board.state, name) {
+        let ledger = match record::read(state, name) {
             Ok(ledger) => ledger,
             Err(error) => return Self { error: Some(Chain(&error).to_string()), ..empty },
         };
@@ -115,53 +115,53 @@ impl OfSync {
         let open = progress::open(&ledger);
         Self {
             paused: ledger.paused.as_ref().map(Pause::words),
-            rollouts: open.iter().take(MOST).map(|progress| Rollout::of(progress, &waves)).collect(),
-            more: open.len().saturating_sub(MOST),
+            rollouts: open.iter().take(most).map(|progress| Rollout::of(progress, &waves, most)).collect(),
+            more: open.len().saturating_sub(most),
             ..empty
         }
     }
 }
 
 impl Rollout {
-    fn of(progress: &Progress<'_>, waves: &[(bool, Vec<String>)]) -> Self {
+    fn of(progress: &Progress<'_>, waves: &[(bool, Vec<String>)], most: usize) -> Self {
         Self {
             revision: progress.revision.to_owned(),
             since: progress.since,
-            units: progress.units.iter().take(MOST).map(ToString::to_string).collect(),
-            more_units: progress.units.len().saturating_sub(MOST),
-            waves: waves.iter().map(|(approval, names)| Wave::of(progress, *approval, names)).collect(),
+            units: progress.units.iter().take(most).map(ToString::to_string).collect(),
+            more_units: progress.units.len().saturating_sub(most),
+            waves: waves.iter().map(|(approval, names)| Wave::of(progress, *approval, names, most)).collect(),
         }
     }
 }
 
 impl Wave {
-    fn of(progress: &Progress<'_>, approval: bool, names: &[String]) -> Self {
+    fn of(progress: &Progress<'_>, approval: bool, names: &[String], most: usize) -> Self {
         let mut wave = Self { approval, ..Self::default() };
         let waiting: BTreeSet<&String> = progress.waiting.iter().copied().collect();
         for name in names {
             match progress.members.get(name) {
-                Some(Stage::Healthy) => wave.healthy.add(name),
-                Some(Stage::Going) => wave.going.add(name),
-                Some(Stage::Halted(why)) => wave.fail(name, false, why),
-                Some(Stage::Returned(failure)) => wave.fail(name, true, &failure.words(name)),
-                None if waiting.contains(name) => wave.waiting.add(name),
+                Some(Stage::Healthy) => wave.healthy.add(name, most),
+                Some(Stage::Going) => wave.going.add(name, most),
+                Some(Stage::Halted(why)) => wave.fail(name, false, why, most),
+                Some(Stage::Returned(failure)) => wave.fail(name, true, &failure.words(name), most),
+                None if waiting.contains(name) => wave.waiting.add(name, most),
                 None => wave.others += 1,
             }
         }
         wave
     }
 
-    fn fail(&mut self, cluster: &str, returned: bool, why: &str) {
-        if self.failed.len() < MOST {
+    fn fail(&mut self, cluster: &str, returned: bool, why: &str, most: usize) {
+        if self.failed.len() < most {
             self.failed.push(Failed { cluster: cluster.to_owned(), returned, why: cut(why, MOST_CHARACTERS) });
         }
     }
 }
 
 impl Names {
-    fn add(&mut self, name: &str) {
+    fn add(&mut self, name: &str, most: usize) {
         self.total += 1;
-        if self.names.len() < MOST {
+        if self.names.len() < most {
             self.names.push(name.to_owned());
         }
     }

@@ -14,11 +14,12 @@ use gatewright_engine::plan::guard::token;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
-use tracing::{Level, Subscriber, enabled, error};
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, enabled, error};
 use tracing_subscriber::filter::Directive;
-use tracing_subscriber::fmt::{MakeWriter, fmt};
-use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::fmt::{MakeWriter, layer};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::basics::waiting_line;
 
@@ -87,14 +88,18 @@ impl TelemetryError {
 /// `colors` is whether text may be colored: what `$NO_COLOR` and the flags say. Text that does not go to a terminal is
 /// never colored.
 pub(crate) fn init(settings: &Settings, colors: bool) -> Result<(), TelemetryError> {
-    let subscriber = subscriber(filter(&settings.level)?, shape(settings, colors), || Clean(stderr()));
-    subscriber.try_init().map_err(TelemetryError::Taken)?;
+    let log = log(filter(&settings.level)?, shape(settings, colors), || Clean(stderr()));
+    Registry::default().with(log).try_init().map_err(TelemetryError::Taken)?;
     set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// Starts the log of a process that never waits for whoever reads it; what is returned is kept until the end.
-pub(crate) fn init_queued(settings: &Settings, colors: bool) -> Result<Flush, TelemetryError> {
+/// A part of the log: where lines go, and which.
+pub(crate) type Part = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Starts the log of a process that never waits for whoever reads it, and which has `others` beside it; what is returned is
+/// kept until the end.
+pub(crate) fn init_queued(settings: &Settings, others: Vec<Part>, colors: bool) -> Result<Flush, TelemetryError> {
     let shape = shape(settings, colors);
     let note = match shape {
         Shape::Text { .. } => queue::text_dropped,
@@ -102,8 +107,9 @@ pub(crate) fn init_queued(settings: &Settings, colors: bool) -> Result<Flush, Te
     };
     let filter = filter(&settings.level)?;
     let (lines, flush) = queue::start(stderr(), note);
-    let subscriber = subscriber(filter, shape, move || Clean(lines.clone()));
-    subscriber.try_init().map_err(TelemetryError::Taken)?;
+    let mut parts = vec![log(filter, shape, move || Clean(lines.clone()))];
+    parts.extend(others);
+    Registry::default().with(parts).try_init().map_err(TelemetryError::Taken)?;
     set_hook(Box::new(log_panic));
     Ok(flush)
 }
@@ -138,12 +144,7 @@ struct Clean<W>(W);
 impl<W: Write> Write for Clean<W> {
     /// Each event comes as one piece.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let shown = |secret: &str| match token::parse(secret) {
-            // What approves a hold is to be read.
-            Some(token) if token == secret => token,
-            _ => MASK.to_owned(),
-        };
-        let text = texts::replaced(&String::from_utf8_lossy(line), shown);
+        let text = clean(&String::from_utf8_lossy(line));
         self.0.write_all(format!("{}{text}", waiting_line::erase()).as_bytes())?;
         Ok(line.len())
     }
@@ -153,6 +154,15 @@ impl<W: Write> Write for Clean<W> {
     }
 }
 
+/// Returns a text without the credentials in it. What approves a hold is to be read.
+pub(crate) fn clean(text: &str) -> String {
+    let shown = |secret: &str| match token::parse(secret) {
+        Some(token) if token == secret => token,
+        _ => MASK.to_owned(),
+    };
+    texts::replaced(text, shown)
+}
+
 /// A format that leaves nothing open.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
@@ -160,20 +170,23 @@ enum Shape {
     Json,
 }
 
-fn subscriber<W>(filter: EnvFilter, shape: Shape, writer: W) -> Box<dyn Subscriber + Send + Sync>
+fn log<W>(filter: EnvFilter, shape: Shape, writer: W) -> Part
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     // A log that cannot be written must not stop the work; by default the library would panic over it.
-    let log = fmt().with_env_filter(filter).with_writer(writer).log_internal_errors(false);
+    let log = layer().with_writer(writer).log_internal_errors(false);
     match shape {
-        Shape::Text { colors } => Box::new(log.with_ansi(colors).with_target(false).finish()),
-        Shape::Json => Box::new(log.json().flatten_event(true).with_current_span(false).with_span_list(true).finish()),
+        Shape::Text { colors } => log.with_ansi(colors).with_target(false).with_filter(filter).boxed(),
+        Shape::Json => {
+            let log = log.json().flatten_event(true).with_current_span(false).with_span_list(true);
+            log.with_filter(filter).boxed()
+        }
     }
 }
 
 /// Reads the level, and quiets libraries below it. What the user says about a library counts.
-fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
+pub(crate) fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
     let mut written = Vec::new();
     let mut general = LevelFilter::ERROR;
     for part in level.split(',').map(str::trim) {
@@ -223,7 +236,7 @@ mod tests {
             move || Clean(page.clone())
         };
         let filter = filter(level).expect("the level of a test is right");
-        tracing::subscriber::with_default(subscriber(filter, shape, writer), happens);
+        tracing::subscriber::with_default(Registry::default().with(log(filter, shape, writer)), happens);
         let bytes = page.0.lock().expect("no test panics while it writes").clone();
         String::from_utf8(bytes).expect("the log is UTF-8")
     }

@@ -233,6 +233,8 @@ pub struct Facts {
     pub observed: Observed,
     /// The health of the objects that nobody has touched.
     pub snapshots: BTreeMap<ObjectId, HealthSnapshot>,
+    /// The units whose rollout had reached the cluster in a round that did not live to see how it went.
+    pub on_the_way: BTreeSet<ObjectId>,
 }
 
 impl Facts {

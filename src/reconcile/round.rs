@@ -17,6 +17,7 @@ mod undo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use gatewright_engine::inventory::Inventory;
 use gatewright_engine::mask::Masker;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::bodies::bodies;
@@ -28,7 +29,7 @@ use gatewright_engine::plan::{Action, Observed, Plan, Step, plan};
 use gatewright_engine::text::digest;
 use gatewright_engine::unit::Unit;
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{Instrument as _, debug, debug_span};
 
 use crate::cluster::{Cluster, ClusterError};
 use crate::desired::rendering::Want;
@@ -113,6 +114,7 @@ async fn unless_stopped(settings: &RoundSettings, lines: impl Future<Output = Ve
 /// Has units whose pods a plan replaces wait until it is their turn on this cluster.
 fn take_turn(settings: &RoundSettings, facts: &mut Facts, plan: &mut Plan) {
     let Some(turn) = &settings.turn else { return };
+    facts.on_the_way = turn.on_the_way();
     let masker = &facts.policies.conflicts.masker;
     let units = || facts.rendered.units.iter().map(|unit| (&unit.id, unit));
     let of = |unit: &Unit| turn.content(&facts.rendered, &unit.id, || content(unit, masker));
@@ -212,7 +214,7 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         return Ok(First::Concluded(Box::new(conclusion)));
     }
     settings.place.take().await;
-    let rendering = match settings.want.rendering().await {
+    let rendering = match settings.want.rendering().instrument(debug_span!("render")).await {
         Ok(rendering) => rendering,
         Err(error) => return Ok(First::Concluded(Box::new(Conclusion::unrendered(&error)))),
     };
@@ -241,8 +243,9 @@ async fn first_look(cluster: &dyn Cluster, settings: &RoundSettings) -> Result<F
         metadata,
         observed: Observed::default(),
         snapshots: BTreeMap::new(),
+        on_the_way: BTreeSet::new(),
     };
-    let plan = look(cluster, settings, &stores, &mut facts).await?;
+    let plan = look(cluster, settings, &stores, &mut facts).instrument(debug_span!("observe")).await?;
     Ok(First::Open(Box::new((facts, plan, stores))))
 }
 
@@ -289,8 +292,9 @@ async fn carry_out(
     }
     for attempt in 1..=ATTEMPTS {
         settings.teller.tell(Phase::Applying(plan.changes().count()));
-        write_ahead(cluster, settings, &plan, &mut stores).await?;
-        applied = apply(cluster, &plan, Terms::of(settings, &facts), acceptance).await;
+        write_ahead(cluster, settings, (&plan, &facts.owned), &mut stores).await?;
+        let apply = apply(cluster, &plan, Terms::of(settings, &facts), acceptance);
+        applied = apply.instrument(debug_span!("apply", attempt)).await;
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || settings.stop.is_cancelled() {
             break;
@@ -322,11 +326,11 @@ async fn carry_out(
 async fn write_ahead(
     cluster: &dyn Cluster,
     settings: &RoundSettings,
-    plan: &Plan,
+    (plan, owned): (&Plan, &Inventory),
     stores: &mut Stores,
 ) -> Result<(), ClusterError> {
     if let Some(recorder) = &settings.recorder {
-        recorder.begin(plan).map_err(|error| unkept("a record of the round", error))?;
+        recorder.begin(plan, owned).map_err(|error| unkept("a record of the round", error))?;
     }
     // What is wanted and bears our mark needs no other proof.
     let proven: BTreeSet<&ObjectId> =

@@ -1,4 +1,5 @@
-//! One try to deliver a notification, or to ask a gate of a rollout: the connection, the request, and what the answer means.
+//! One try to deliver a notification, to ask a gate of a rollout, or to send traces: the connection, the request, and what the
+//! answer means.
 //!
 //! Neither the address nor an answer is repeated in a message: the one may be a secret, the other may quote it.
 
@@ -80,22 +81,43 @@ pub(super) async fn post(settings: &WebhookSettings, id: &str, form: Form, now: 
 
 /// Asks a question once: the address itself, or a form that is sent there. Returns the code of the answer and its content.
 pub(crate) async fn ask(settings: &WebhookSettings, form: Option<String>) -> Result<(StatusCode, Bytes), String> {
-    let limit = settings.timeout.0;
-    let settings = settings.clone();
     let request = move |address| match form {
-        None => Ok((Request::get(address), Bytes::new())),
+        None => (Request::get(address), Bytes::new()),
         Some(form) => {
             let form = Bytes::from(form);
-            Ok((Request::post(address).header(CONTENT_TYPE, "application/x-www-form-urlencoded"), form))
+            (Request::post(address).header(CONTENT_TYPE, "application/x-www-form-urlencoded"), form)
         }
     };
+    let answer = answered(settings, request).await?;
+    Ok((answer.status(), answer.into_body()))
+}
+
+/// Sends something once, with the headers that say what it is. Returns the answer, whatever that is.
+pub(crate) async fn send_once(
+    settings: &WebhookSettings,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response<Bytes>, String> {
+    let request = move |address| {
+        let request = Request::post(address);
+        (headers.iter().fold(request, |request, (name, value)| request.header(name, value)), body)
+    };
+    answered(settings, request).await
+}
+
+async fn answered(
+    settings: &WebhookSettings,
+    request: impl FnOnce(Uri) -> (Builder, Bytes) + Send + 'static,
+) -> Result<Response<Bytes>, String> {
+    let limit = settings.timeout.0;
+    let settings = settings.clone();
     let answered = timeout(limit, async {
-        let prepared = spawn_blocking(move || prepare(&settings, request)).await;
+        let prepared = spawn_blocking(move || prepare(&settings, |address| Ok(request(address)))).await;
         let answer = request_once(prepared.map_err(|error| Failure::passing(error.to_string()))??).await?;
-        let status = answer.status();
-        let content = Limited::new(answer.into_body(), MOST_BYTES).collect().await;
+        let (parts, body) = answer.into_parts();
+        let content = Limited::new(body, MOST_BYTES).collect().await;
         let content = content.map_err(|_| Failure::passing("its answer broke off, or is too long"))?;
-        Ok::<_, Failure>((status, content.to_bytes()))
+        Ok::<_, Failure>(Response::from_parts(parts, content.to_bytes()))
     });
     let late = |_| Failure::passing(format!("no answer within {}", Period(limit)));
     answered.await.map_err(late).flatten().map_err(|failure| failure.what)

@@ -11,6 +11,7 @@ mod folders;
 mod gathered;
 mod moves;
 mod notifications;
+mod otlp;
 mod report;
 mod rollout;
 mod service;

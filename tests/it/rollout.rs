@@ -2,6 +2,8 @@
 
 mod lost_state;
 
+use std::process::Stdio;
+
 use crate::cluster::{shared, unique};
 use crate::errors::{desk, gateway, kubeconfig};
 use crate::program::Desk;
@@ -99,6 +101,27 @@ fn what_is_not_healthy_on_the_first_cluster_reaches_no_other() {
     fleet.wants("podTemplate: {extraAnnotations: {edition: third}}");
     desk.run(&["sync"]).exits(0);
     assert_eq!(fleet.with("edition: third"), ["canary", "dr", "edge", "lab"]);
+}
+
+/// What a process that was killed has sent to the first cluster is awaited by the next one, and then goes on.
+#[test]
+fn a_rollout_goes_on_where_a_killed_process_has_left_it() {
+    let fleet = fleet("");
+    let desk = &fleet.desk;
+    desk.run(&["sync"]).exits(0);
+    // Its pods are ready at once, and count only later.
+    let late = "deploymentOverlay: {spec: {minReadySeconds: 10}}, podTemplate: {extraAnnotations: {edition: second}}";
+    fleet.wants(late);
+    let mut sync = desk.command(&["sync"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    while fleet.with("edition: second").is_empty() {
+        assert!(sync.try_wait().expect("it can be asked").is_none(), "it has ended before it has changed anything");
+    }
+    sync.kill().expect("it can be killed");
+    sync.wait().expect("it ends");
+    assert_eq!(fleet.with("edition: second"), ["canary"]);
+    desk.run(&["rollout", "status"]).exits(0).says("on its way to cluster canary");
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("edition: second"), ["canary", "dr", "edge", "lab"]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ const PIECE: usize = 6;
 
 /// Everything that a source may hold of one secret each.
 #[derive(Clone, Debug)]
-struct Secrets(Vec<String>);
+pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
     /// Random secrets, long enough not to stand anywhere by chance.
@@ -38,7 +38,7 @@ impl Secrets {
     }
 
     /// Some that are as good as random.
-    fn fixed(salt: &str) -> Self {
+    pub(crate) fn fixed(salt: &str) -> Self {
         let one = |number: usize| {
             let digest = gatewright_engine::text::digest(format!("{salt} {number}").as_bytes());
             let letters = digest.chars().map(|c| if c.is_ascii_digit() { c } else { c.to_ascii_uppercase() });
@@ -88,14 +88,14 @@ impl Secrets {
         [vault, map, app]
     }
 
-    fn specs(&self, namespace: &str) -> Specs {
+    pub(crate) fn specs(&self, namespace: &str) -> Specs {
         let file = |(index, object): (usize, &Value)| (format!("{index}.yaml"), object.to_string());
         self.objects(namespace).iter().enumerate().map(file).collect()
     }
 
     /// Asserts that a text has no piece of any of them, in any form.
     #[track_caller]
-    fn are_not_in(&self, text: &str, what: &str) {
+    pub(crate) fn are_not_in(&self, text: &str, what: &str) {
         for secret in &self.0 {
             for form in [secret.clone(), STANDARD.encode(secret), STANDARD.encode(format!("a \"{secret}\"\nb"))] {
                 for piece in form.trim_end_matches('=').as_bytes().windows(PIECE.max(form.len() / 4)) {

@@ -82,6 +82,17 @@ pub(crate) fn strategic_merge() -> &'static Path {
     })
 }
 
+/// Returns the path of a real OpenTelemetry collector, which is built the first time.
+///
+/// Panics if it cannot be built, for the same reason as [`Binaries::locate`].
+pub(crate) fn otel_collector() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let found = build(&["otel-collector"]).remove("otel-collector");
+        found.expect("tests/cluster/build lists every program that it is asked for")
+    })
+}
+
 /// Returns the path of a real Helm, that of the benches, which is built the first time.
 ///
 /// Panics if it cannot be built, for the same reason as [`Binaries::locate`].

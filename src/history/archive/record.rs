@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gatewright_engine::error::Chain;
+use gatewright_engine::inventory::Inventory;
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::restore::{Deed, Left};
@@ -98,9 +99,9 @@ impl Recorder {
         Self { archive, about, log: Mutex::default() }
     }
 
-    /// Writes down what a plan is about to do, before any of it is done.
-    pub fn begin(&self, plan: &Plan) -> Result<(), VaultError> {
-        self.begin_with(plan.steps.iter().filter_map(|step| intent(step, plan)).collect())
+    /// Writes down what a plan is about to do to what is owned, before any of it is done.
+    pub fn begin(&self, plan: &Plan, owned: &Inventory) -> Result<(), VaultError> {
+        self.begin_with(plan.steps.iter().filter_map(|step| intent(step, plan, owned)).collect())
     }
 
     /// Writes down what is about to be done, before any of it is done.
@@ -171,8 +172,9 @@ impl Drop for Recorder {
     }
 }
 
-/// Returns what there is to undo about a step. A namespace that was made stays.
-fn intent(step: &Step, plan: &Plan) -> Option<Intent> {
+/// Returns what there is to undo about a step. A namespace that was made stays. An object that passes from one unit to another
+/// is kept with the one that it goes back to.
+fn intent(step: &Step, plan: &Plan, owned: &Inventory) -> Option<Intent> {
     let deed = match &step.action {
         Action::Create => Deed::Create,
         Action::Generate(it) if it.over.is_none() => Deed::Create,
@@ -183,6 +185,8 @@ fn intent(step: &Step, plan: &Plan) -> Option<Intent> {
             return None;
         }
     };
-    let files = plan.inventory.entries.get(&step.id).map(|entry| entry.files.clone()).unwrap_or_default();
-    Some(Intent { unit: step.unit.clone(), id: step.id.clone(), gvk: step.gvk.clone(), files, deed })
+    let former = owned.entries.get(&step.id);
+    let unit = former.map_or(&step.unit, |entry| &entry.unit).clone();
+    let files = former.or_else(|| plan.inventory.entries.get(&step.id)).map(|entry| entry.files.clone());
+    Some(Intent { unit, id: step.id.clone(), gvk: step.gvk.clone(), files: files.unwrap_or_default(), deed })
 }

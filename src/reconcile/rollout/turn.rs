@@ -150,6 +150,13 @@ impl Turn {
         *lock(&self.contents) = Some(contents);
     }
 
+    /// Returns the units whose change is on its way here since an earlier round. What cannot be read is told elsewhere.
+    pub(crate) fn on_the_way(&self) -> BTreeSet<ObjectId> {
+        let is_here = |record: &&Record| record.members.get(&self.cluster).is_some_and(Member::is_on_the_way);
+        let here = |known: &mut Known| known.ledger.units.iter().filter(is_here).map(|it| it.unit.clone()).collect();
+        if self.mode == Mode::Apply { self.rollout.look(None, here).unwrap_or_default() } else { BTreeSet::new() }
+    }
+
     /// Tells whether others see what it is about to do: also where it is only planned, if they plan beside each other.
     fn takes_part(&self) -> bool {
         self.mode == Mode::Apply || (self.mode == Mode::Plan && self.rollout.is_waiting)

@@ -19,6 +19,7 @@ use crate::reconcile::cache::{Cache, CachedObject, LastRound, NoChange};
 use crate::reconcile::health_snapshot::snapshots;
 use crate::reconcile::metadata::MetadataView;
 use crate::reconcile::model::{Conclusion, RoundSettings};
+use crate::reconcile::rollout::Turn;
 use crate::report::action::StepAction;
 use crate::report::{ClusterReport, ClusterState, Mode, Saved, StepReport, UnitReport, UnitState};
 
@@ -53,6 +54,11 @@ pub(super) async fn conclude(
     seen.versions.extend(metadata.versions());
     let asks_for_health = settings.wait_policy.is_some() && cluster.has_health();
     let units = units(no_change, &seen.objects, asks_for_health);
+    let on_the_way = settings.turn.as_ref().map(Turn::on_the_way).unwrap_or_default();
+    if units.iter().any(|unit| unit.state == UnitState::Unhealthy && on_the_way.contains(&unit.unit)) {
+        // An earlier round did not live to see how it went: this one waits for it.
+        return Ok(None);
+    }
     let state = if settings.mode == Mode::Plan { ClusterState::Planned } else { ClusterState::Done };
     let steps = seen.objects.iter().map(step).collect();
     let saved = Saved { identity: cache.cluster.clone(), steps: Vec::new() };

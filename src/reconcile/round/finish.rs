@@ -1,11 +1,12 @@
 //! The end of a round on a cluster: wait, prune, record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gatewright_engine::live::Live;
 use gatewright_engine::object::{Gvk, ObjectId};
 use gatewright_engine::plan::{Action, Plan, Release, Step};
 use tokio::time::Instant;
+use tracing::{Instrument as _, debug_span};
 
 use super::cache_update::{self, Basis};
 use super::dependence;
@@ -104,13 +105,15 @@ async fn end(
     store.save(cluster, sync, &plan.inventory).await?;
     let mut bystanders = Unhealthy::new();
     if let Some(wait_policy) = settings.wait_policy.filter(|_| cluster.has_health() && applied.lost.is_none()) {
-        let changed = changed(plan, applied);
+        let awaited = awaited(plan, applied, &facts.on_the_way);
         let live = &mut after.live;
-        after.unhealthy = wait(cluster, settings, &changed, wait_policy, live).await?;
+        let wait = wait(cluster, settings, &awaited, wait_policy, live).instrument(debug_span!("wait"));
+        after.unhealthy = wait.await?;
         bystanders = judge(&kept(plan), live, (wait_policy.readiness, &settings.policies.kinds)).0;
         bystanders.retain(|id, _| !snapshots.contains_key(id));
         let known = snapshots.iter().filter_map(|(id, health)| Some((id.clone(), health.sick.clone()?)));
         bystanders.extend(known);
+        bystanders.retain(|id, _| !awaited.values().any(|objects| objects.contains_key(id)));
     }
     if applied.lost.is_none() {
         after.look_for_what_is_needed(cluster, (settings, facts), plan).await;
@@ -122,7 +125,8 @@ async fn end(
         let sick = (&after.unhealthy, &bystanders);
         let open = dependence::open(plan, applied, sick, &facts.rendering, &after.live);
         let postponed = dependence::postponed(plan, &open, &after.live, &settings.policies.kinds);
-        let pruned = prune(cluster, plan, &postponed, Terms::of(settings, facts)).await;
+        let prune = prune(cluster, plan, &postponed, Terms::of(settings, facts));
+        let pruned = prune.instrument(debug_span!("prune")).await;
         applied.absorb(pruned);
         applied.postponed.extend(postponed);
     }
@@ -131,13 +135,20 @@ async fn end(
     store.save(cluster, sync, &plan.inventory).await
 }
 
-/// The objects that this round has written, by unit: only their health gates what follows. A Gateway that was not accepted
+/// The objects that this round has written, by unit: only their health gates what follows. So does that of what an earlier
+/// round has written for a rollout and did not see become healthy, because its process ended. A Gateway that was not accepted
 /// in time has been waited for.
-fn changed(plan: &Plan, applied: &Applied) -> BTreeMap<ObjectId, BTreeMap<ObjectId, Gvk>> {
-    let is_written = |id: &ObjectId| applied.outcomes.get(id) == Some(&Outcome::Done);
-    let is_awaited = |step: &Step| is_written(&step.id) && !applied.unaccepted.contains_key(&step.unit);
+fn awaited(
+    plan: &Plan,
+    applied: &Applied,
+    on_the_way: &BTreeSet<ObjectId>,
+) -> BTreeMap<ObjectId, BTreeMap<ObjectId, Gvk>> {
+    let is_written =
+        |step: &&Step| step.action != Action::CreateNamespace && applied.outcomes.get(&step.id) == Some(&Outcome::Done);
+    let is_under_way = |step: &&Step| step.action == Action::Unchanged && on_the_way.contains(&step.unit);
+    let steps = plan.changes().filter(is_written).chain(plan.steps.iter().filter(is_under_way));
     let mut units: BTreeMap<ObjectId, BTreeMap<ObjectId, Gvk>> = BTreeMap::new();
-    for step in plan.changes().filter(|step| step.action != Action::CreateNamespace && is_awaited(step)) {
+    for step in steps.filter(|step| !applied.unaccepted.contains_key(&step.unit)) {
         units.entry(step.unit.clone()).or_default().insert(step.id.clone(), step.gvk.clone());
     }
     units

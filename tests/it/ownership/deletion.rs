@@ -105,6 +105,23 @@ fn what_a_finalizer_holds_is_not_forgotten() {
 }
 
 #[test]
+fn what_is_wanted_and_being_deleted_is_not_done() {
+    let site = Site::new("");
+    site.want(&["edge"], 80);
+    site.sync().exits(0).says("4 objects created");
+    let finalizer = |list: &str| format!(r#"{{"metadata": {{"finalizers": {list}}}}}"#);
+    site.kubectl(&["patch", "service", "edge", "--type=merge", "-p", &finalizer(r#"["example.com/load-balancer"]"#)]);
+    site.kubectl(&["delete", "service", "edge", "--wait=false"]);
+    let why = "it is being deleted; a round makes it again once it is gone \
+               (kept until then by metadata.finalizers: example.com/load-balancer)";
+    let why = &format!("Service {}/edge: {why}", site.name);
+    site.run(&["plan"]).exits(1).says(why);
+    site.sync().exits(1).says(why);
+    site.kubectl(&["patch", "service", "edge", "--type=merge", "-p", &finalizer("null")]);
+    site.sync().exits(0).says("1 object created");
+}
+
+#[test]
 fn no_more_is_deleted_at_once_than_the_guard_allows() {
     let site = Site::new("");
     site.want(&["a", "b", "c", "d", "e", "f", "g"], 80);

@@ -44,7 +44,7 @@ impl Decision<'_> {
         }
         match self.inputs.observed.live.get(id) {
             None => self.create(object),
-            Some(live) if live.is_terminating() => Err(Reason::Terminating),
+            Some(live) if live.is_terminating() => Err(Reason::NotGone(finalizers(live))),
             Some(live) => self.change(object, live),
         }
     }
@@ -294,5 +294,16 @@ impl Decision<'_> {
         let note = self.unit.notes.get(object.id()).cloned();
         let step = Step::new(&self.unit.id, object.id(), object.gvk(), action);
         Step { object: Some(object.clone()), differences, note, ..step }
+    }
+}
+
+/// Says what keeps an object that is being deleted, if anything does.
+fn finalizers(live: &Live) -> String {
+    let names = live.object.body().pointer("/metadata/finalizers").and_then(Value::as_array);
+    let names: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(" (kept until then by metadata.finalizers: {})", names.join(", "))
     }
 }

@@ -34,8 +34,10 @@ pub enum Reason {
     NoNamespace(String),
     /// Its namespace is being deleted.
     NamespaceTerminating(String),
-    /// It is being deleted itself.
+    /// It is not wanted, and is being deleted already.
     Terminating,
+    /// It is wanted, and is being deleted; the finalizers that it still has, in words.
+    NotGone(String),
     /// The cluster does not take it.
     Invalid(String),
     /// The credentials do not allow it.
@@ -153,6 +155,7 @@ impl Reason {
             | Self::Unknown(_)
             | Self::NoNamespace(_)
             | Self::NamespaceTerminating(_)
+            | Self::NotGone(_)
             | Self::Taken(_)
             | Self::Stale(_)
             | Self::Immutable(_) => Severity::Failed,
@@ -174,6 +177,7 @@ impl fmt::Display for Reason {
             }
             Self::NamespaceTerminating(name) => write!(f, "namespace {name:?} is being deleted"),
             Self::Terminating => f.write_str("it is being deleted"),
+            Self::NotGone(why) => write!(f, "it is being deleted; a round makes it again once it is gone{why}"),
             Self::Invalid(message) => write!(f, "the cluster does not take it: {message}"),
             Self::Forbidden(message) => write!(f, "the credentials do not allow it: {message}"),
             Self::NoSuchKind(kind) => write!(f, "the cluster has no {kind}"),
