@@ -4,7 +4,10 @@ mod lost_state;
 
 use std::process::Stdio;
 
+use serde_json::{Value, json};
+
 use crate::cluster::{shared, unique};
+use crate::commands::obeys;
 use crate::errors::{desk, gateway, kubeconfig};
 use crate::program::Desk;
 
@@ -147,6 +150,13 @@ fn what_is_not_healthy_goes_back_where_that_is_set() {
     desk.run(&["sync", "--full"]).exits(3).says(held);
     assert_eq!(fleet.with("such-node"), [""; 0]);
     desk.run(&["rollout", "status"]).exits(0).says("    taken back on cluster canary: ");
+    let printed = desk.run(&["rollout", "status", "-o", "json"]).exits(0).out;
+    let status: Value = serde_json::from_str(&printed).expect(&printed);
+    obeys("rollouts-v1alpha1", &status);
+    let rollout = &status["syncs"][0]["rollouts"][0];
+    assert_eq!(rollout["units"], json!([format!("Gateway {namespace}/a")]), "{printed}");
+    let failed = &rollout["waves"][0]["failed"][0];
+    assert_eq!((&failed["cluster"], &failed["returned"]), (&json!("canary"), &json!(true)), "{printed}");
     // Nothing of it is left that an incident would have to take back.
     desk.run(&["rollback", &fleet.sync, "--dry-run"]).exits(0);
 
