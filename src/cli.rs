@@ -15,6 +15,7 @@ mod destroy;
 mod diff;
 mod elsewhere;
 mod events;
+mod examples;
 mod explain;
 mod first_config;
 mod format;
@@ -59,7 +60,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 use gatewright_engine::error::Chain;
 use gatewright_engine::pack::builtin::Builtin;
 
@@ -255,7 +256,8 @@ pub struct Context {
 /// Runs the command line of this process and returns its exit code.
 pub fn main(packs: Vec<Builtin>) -> u8 {
     let mut environment = Environment::read();
-    let cli = match Cli::try_parse() {
+    let parsed = examples::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { EXIT_USAGE } else { 0 };

@@ -18,8 +18,6 @@ const SCHEMA: &str = "gatewright.dev/audit/v1alpha1";
 /// It is the file audit.jsonl in the state directory of this host. A user is named as the environment of their command
 /// says, which is no proof.
 ///
-/// For example: `gatewright audit gateways -n 50`, `gatewright audit verify`.
-///
 /// Exit codes: 0 listed, 1 the state cannot be read, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -48,8 +46,6 @@ enum Action {
 /// Each line holds the digest of the one before. Anybody who can write in the state directory can replace all of it: keep
 /// the digest that this prints elsewhere, or take one from the log of the daemon, and name it with --digest. Then that
 /// line must still be there.
-///
-/// For example: `gatewright audit verify -o json`.
 ///
 /// Exit codes: 0 it is as it was written, 1 it is not, or cannot be read, 64 usage or configuration.
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,6 @@ use super::{Cli, emit};
 ///
 /// Packages install those of bash, zsh and fish. Elsewhere:
 ///
-/// For example: `gatewright completions bash > ~/.local/share/bash-completion/completions/gatewright`.
-///
 /// Exit codes: 0 printed, 64 usage.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

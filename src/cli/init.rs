@@ -27,8 +27,6 @@ const NAME: &str = "local";
 /// count. The config file has one sync that compares and changes nothing, unless --mode says otherwise. No cluster is asked, and nothing
 /// that exists is overwritten. `gatewright import` writes the specs of a cluster, too.
 ///
-/// For example: `gatewright init fleet`, `gatewright init --source https://git.example.com/gateways.git --ref main --yes`.
-///
 /// Exit codes: 0 written, 1 it cannot be written, 64 usage or configuration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

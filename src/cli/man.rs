@@ -3,16 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::CommandFactory as _;
 use gatewright_engine::error::Chain;
 
-use super::{Cli, EXIT_FAILED, Failure};
+use super::{EXIT_FAILED, Failure, examples};
 
 /// Write manual pages into a folder: gatewright.1, and one for each command.
 ///
-/// Packages install them. Elsewhere:
-///
-/// For example: `gatewright man ~/.local/share/man/man1`.
+/// Packages install them. Elsewhere `~/.local/share/man/man1` is a folder that `man` looks into.
 ///
 /// Exit codes: 0 written, 1 a file cannot be written, 64 usage.
 #[derive(Debug, clap::Args)]
@@ -25,7 +22,7 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<u8, Failure> {
     let written =
-        fs::create_dir_all(&args.folder).and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));
+        fs::create_dir_all(&args.folder).and_then(|()| clap_mangen::generate_to(examples::command(), &args.folder));
     written.map_err(|error| Failure {
         code: EXIT_FAILED,
         message: format!("cannot write manual pages to {}: {}", args.folder.display(), Chain(&error)),

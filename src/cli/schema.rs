@@ -28,8 +28,6 @@ const ALL_FILE: &str = "all.json";
 /// Kinds are those of the built-in definitions, of `crdFolders` of the config file, and of packs. docs/editors.md says how
 /// editors find them.
 ///
-/// For example: `gatewright schema config`, `gatewright schema Gateway`, `gatewright schema --all --output-dir schemas`.
-///
 /// Exit codes: 0 printed, 1 a file cannot be written, 64 usage, or there is no such kind.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

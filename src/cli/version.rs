@@ -4,8 +4,6 @@ use super::emit;
 
 /// Print the version of this program, as `--version` does.
 ///
-/// For example: `gatewright version`.
-///
 /// Exit codes: 0 printed, 64 usage.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {}

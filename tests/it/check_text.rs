@@ -90,3 +90,31 @@ fn no_form_shows_a_secret_that_stands_close_to_a_mistake() {
         assert!(!run.out.contains("hunter2") && !run.err.contains("hunter2"), "{text}: {}{}", run.out, run.err);
     }
 }
+
+#[test]
+fn forms_that_kubectl_and_api_servers_take_are_taken() {
+    let one = |name: &str, more: &str| {
+        format!(
+            "{{\"apiVersion\": \"gateway.networking.k8s.io/v1\", \"kind\": \"Gateway\", \
+             \"metadata\": {{\"name\": \"{name}\", \"namespace\": \"shop\", \"labels\": null}}, \
+             \"spec\": {{\"gatewayClassName\": \"edge\", \"listeners\": \
+             [{{\"name\": \"http\", \"port\": 80, \"protocol\": \"HTTP\", \"hostname\": null, \"tls\": null}}]{more}}}}}"
+        )
+    };
+    let pool = "apiVersion: inference.networking.k8s.io/v1\nkind: InferencePool\nmetadata: {name: p, namespace: shop}\n\
+                spec:\n  selector: {matchLabels: {app: a}}\n  targetPorts: [{number: 8000}]\n  \
+                endpointPickerRef: {name: epp, kind: null, group: null, port: {number: 9002}}\n";
+    let list = |kind: &str, item: &str| {
+        format!("{{\"apiVersion\": \"v1\", \"kind\": \"{kind}\", \"metadata\": {{}}, \"items\": [{item}]}}")
+    };
+    let desk = desk();
+    desk.write("specs/nulls.yaml", &one("a", ", \"addresses\": null, \"infrastructure\": null, \"tls\": null"));
+    desk.write("specs/list.yaml", &list("List", &one("b", "")));
+    desk.write("specs/gateways.yaml", &list("GatewayList", &one("c", "")));
+    desk.write("specs/several.json", &format!("{}\n{}{}", one("d", ""), one("e", ""), one("f", "")));
+    desk.write("specs/pool.yaml", pool);
+    let run = desk.run(&["check", "specs"]).exits(0).says("from 7 specs");
+    assert!(!run.err.contains("error:"), "{}", run.err);
+    desk.write("specs/several.json", &format!("{}\n{}", one("d", ""), one("d", "")));
+    desk.run(&["check", "specs"]).exits(1).complains("specs/several.json:2:1: error: Gateway shop/d: the same object");
+}

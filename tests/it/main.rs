@@ -56,6 +56,7 @@ mod generate;
 mod golden;
 mod guards;
 mod health;
+mod help;
 mod hosts;
 mod inference_examples;
 mod init;

@@ -104,7 +104,7 @@ impl Version {
         if !mistakes.is_empty() {
             return mistakes;
         }
-        let value = self.filled(&without_nulls(document.root.to_value()));
+        let value = self.filled(&document.value());
         mistakes = alternatives::check(&document.root, &value, self);
         mistakes.extend(keys::check(&document.root, &value, &self.schema));
         // What is said of a place already, a rule often says again.
@@ -114,17 +114,6 @@ impl Version {
         mistakes.extend(broken);
         mistakes.sort_by_key(|mistake| mistake.position);
         mistakes
-    }
-}
-
-/// Takes out what is set to nothing: it counts as not set, and is never written to a cluster.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            map.into_iter().filter(|(_, value)| !value.is_null()).map(|(key, it)| (key, without_nulls(it))).collect()
-        }
-        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
-        leaf => leaf,
     }
 }
 

@@ -156,7 +156,7 @@ impl Facts<'_> {
     fn values(&self) -> Values {
         let cluster = self.cluster.map(|cluster| json!({"name": cluster.name, "labels": cluster.labels}));
         let params = Some(self.parameters.to_value()).filter(|params| !params.is_null());
-        let all = [(RESOURCE, Some(self.spec.root.to_value())), (PARAMS, params), (CLUSTER, cluster)];
+        let all = [(RESOURCE, Some(self.spec.value())), (PARAMS, params), (CLUSTER, cluster)];
         Values::new(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
     }
 

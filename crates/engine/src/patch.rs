@@ -42,6 +42,7 @@ use crate::kinds::row::Row;
 use crate::object::Gvk;
 use ambiguity::Ambiguity;
 use fault::{Fault, Mistake, Side};
+pub use mapping::without_nulls;
 use types::Type;
 
 /// The sort of a patch.

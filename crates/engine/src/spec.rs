@@ -30,6 +30,7 @@ use crate::check;
 use crate::kinds;
 use crate::object::{Gvk, ObjectId};
 use crate::pack::Packs;
+use crate::patch::without_nulls;
 use crate::problem::{Place, Problem};
 use crate::reading::{Flaw, Reading, Suspect};
 use crate::rules::known::Known;
@@ -79,9 +80,24 @@ impl Document {
         self.at(deepest.unwrap_or(&self.root).position)
     }
 
+    /// Returns all that it says. A field that is null is not there, as API servers have it (structural schemas: nulls are
+    /// pruned before defaults are set).
+    pub fn value(&self) -> Value {
+        without_nulls(self.root.to_value())
+    }
+
     /// Reads the document as a type whose schema it has passed.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Box<Problem>> {
-        serde_json::from_value(self.root.to_value()).map_err(|error| self.problem(&[], error.to_string()).into())
+        self.read_from(self.value())
+    }
+
+    /// The same for a type to which a null says something.
+    pub fn read_with_nulls<T: DeserializeOwned>(&self) -> Result<T, Box<Problem>> {
+        self.read_from(self.root.to_value())
+    }
+
+    fn read_from<T: DeserializeOwned>(&self, value: Value) -> Result<T, Box<Problem>> {
+        serde_json::from_value(value).map_err(|error| self.problem(&[], error.to_string()).into())
     }
 
     /// Returns a problem with a field, or with all of it.
@@ -97,6 +113,14 @@ impl Document {
         };
         mistakes.into_iter().map(problem).collect()
     }
+}
+
+/// Returns the items of a list, as kubectl takes one: a `List`, or a list of one kind, such as a `GatewayList`, which has no
+/// name.
+pub fn items_of(root: &Node) -> Option<&Node> {
+    let kind = root.get("kind").and_then(Node::as_str)?;
+    let is_list = kind == "List" || (kind.ends_with("List") && root.at(["metadata", "name"]).is_none());
+    root.get("items").filter(|_| is_list)
 }
 
 /// `metadata` of an object, as far as it matters here.
@@ -301,7 +325,7 @@ impl Specs {
     }
 
     fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
-        if root.get("kind").and_then(Node::as_str) == Some("List") && root.get("items").is_some() {
+        if items_of(&root).is_some() {
             return self.add_list(file, &root, kinds);
         }
         let mut document = match identify(file, root) {

@@ -7,6 +7,7 @@
 //! The memory that a text takes is counted (`Parsed::bytes`), because a few aliases can stand for
 //! gigabytes, and a list of little mappings takes a hundred times what it is long.
 
+mod concatenated;
 mod room;
 
 use std::borrow::Cow;
@@ -92,11 +93,22 @@ pub fn parse(text: &str) -> Result<Vec<Node>, YamlError> {
 
 /// Reads all documents of a file that may take so much memory, and no more than is in proportion to its length.
 pub fn parse_within(text: &str, room: usize) -> Result<Parsed, YamlError> {
-    let read = || serde_saphyr::from_multiple_with_options::<Node>(text, options(text));
-    let (documents, bytes) = room::counted(room.min(room::proportionate(text)), read);
-    let documents = documents.map_err(|e| error(&e))?;
+    let (documents, bytes) = room::counted(room.min(room::proportionate(text)), || documents(text));
+    let documents = documents?;
     let documents = documents.into_iter().filter(|document| document.content != Content::Null).collect();
     Ok(Parsed { documents, bytes })
+}
+
+fn documents(text: &str) -> Result<Vec<Node>, YamlError> {
+    let whole = of_yaml(text);
+    match whole.is_err().then(|| concatenated::pieces(text)) {
+        Some(pieces) if pieces.len() > 1 => concatenated::read(text, &pieces),
+        _ => whole,
+    }
+}
+
+fn of_yaml(text: &str) -> Result<Vec<Node>, YamlError> {
+    serde_saphyr::from_multiple_with_options::<Node>(text, options(text)).map_err(|e| error(&e))
 }
 
 /// Reads all documents of a text that this program wrote itself, without positions; as strict as [`parse`].

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::object::Gvk;
+use gatewright_engine::spec::items_of;
 use gatewright_engine::yaml::{self, Content, Node, Position};
 
 use super::split::{Same, height, split};
@@ -212,7 +213,7 @@ fn document(roots: &[Node]) -> Document {
     let mut open: Vec<&Node> = roots.iter().collect();
     while let Some(root) = open.pop() {
         let text = |path: &[&str]| root.at(path.iter().copied()).and_then(Node::as_str);
-        if let (Some("List"), Some(items)) = (text(&["kind"]), root.get("items")) {
+        if let Some(items) = items_of(root) {
             open.extend(items.items());
             continue;
         }

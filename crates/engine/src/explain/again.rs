@@ -118,7 +118,7 @@ fn document(case: &Case<'_>, root: &Value) -> Document {
 /// Makes the overlay that a changed document is; what it enforces holds nothing back here.
 fn overlay(overlay: &Overlay, root: &Value) -> Option<Overlay> {
     let document = Document { root: Node::of_value(root), ..overlay.document.clone() };
-    let spec = document.read::<ClusterOverlay>().ok()?.spec;
+    let spec = document.read_with_nulls::<ClusterOverlay>().ok()?.spec;
     Some(Overlay::new(document, spec))
 }
 

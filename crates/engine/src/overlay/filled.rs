@@ -97,7 +97,7 @@ impl Overlay {
             }
         }
         if problems.is_empty() {
-            match overlay.document.read::<ClusterOverlay>() {
+            match overlay.document.read_with_nulls::<ClusterOverlay>() {
                 Ok(filled) => overlay.spec = filled.spec,
                 Err(problem) => problems.push(*problem),
             }

@@ -15,7 +15,7 @@ use crate::yaml::Content;
 impl Overlay {
     /// Reads an overlay whose form has been checked.
     pub(super) fn read(document: &Document, words: &Vocabulary<'_>, specs: &Specs) -> Result<Self, Vec<Problem>> {
-        let spec = document.read::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
+        let spec = document.read_with_nulls::<ClusterOverlay>().map_err(|problem| vec![*problem])?.spec;
         let mut overlay = Self::new(document.clone(), spec);
         overlay.table = Table::of(&overlay, specs)?;
         // Clusters share the table; what is filled for each of them is a copy of the rest.

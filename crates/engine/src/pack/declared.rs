@@ -136,7 +136,7 @@ pub(crate) fn in_scope(values: &Value) -> String {
 
 /// Returns what templates see of a spec.
 fn scope(subject: &Subject<'_>, parameters: &Merged, settings: &Value) -> Value {
-    let mut resource = subject.document.root.to_value();
+    let mut resource = subject.document.value();
     if let Some(fields) = resource.as_object_mut() {
         fields.remove("status");
     }

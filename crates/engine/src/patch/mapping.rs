@@ -132,6 +132,7 @@ fn merge_field(object: &mut Fields, field: &str, value: Value, ty: Type) -> Resu
             Some(Value::Array(items))
         }
         (Some(object), value) if deletes && !is_same_type(&object, &value) => Some(object),
+        // What deletes something deletes nothing any more.
         (_, value) => without_directives(without_nulls(value)),
     };
     if let Some(value) = merged {
@@ -145,8 +146,8 @@ pub(super) fn is_same_type(a: &Value, b: &Value) -> bool {
     discriminant(a) == discriminant(b) && a.is_f64() == b.is_f64()
 }
 
-/// Returns what is left of a value that is new without what deletes nothing any more.
-fn without_nulls(value: Value) -> Value {
+/// Takes out what is set to nothing: it counts as not set, and is never written to a cluster.
+pub fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.into_iter().filter(|(_, value)| !value.is_null());

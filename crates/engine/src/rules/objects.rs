@@ -5,8 +5,10 @@
 //! part of them: in an overlay, a patch, a template of pods, or as a whole.
 
 mod fields;
+mod scaling;
 mod services;
 mod values;
+mod workloads;
 
 use std::slice;
 

@@ -166,7 +166,7 @@ fn label(key: &str, field: &Field) -> Option<Mistake> {
     let rule =
         "must be up to 63 letters, digits, dashes, underscores and dots, beginning and ending with a letter or digit";
     let message = match &field.node.content {
-        Content::String(value) if !value.is_empty() && !is(&KEY, value, 63) => {
+        Content::String(value) if !is_label_value(value) => {
             Some(format!("label {key:?} has the value {value:?}, but it {rule}"))
         }
         _ => no_text("label", key, field),
@@ -204,6 +204,11 @@ fn wrong_key(what: &str, key: &str, field: &Field) -> Option<Mistake> {
 pub(crate) fn is_label_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     is(&KEY, name, 63) && prefix.is_none_or(|prefix| is(&NAME, prefix, 253))
+}
+
+/// Tells whether a label may have a value.
+pub(crate) fn is_label_value(value: &str) -> bool {
+    value.is_empty() || is(&KEY, value, 63)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::room::ReadFile;
-use super::{Specs, overlay};
+use super::{Specs, items_of, overlay};
 use crate::yaml::{Content, Node};
 
 impl Specs {
@@ -34,14 +34,8 @@ impl Specs {
 /// Returns the paths of the tables that a document, or those in a list, names.
 fn named_by(file: &str, root: &Node) -> Vec<String> {
     let text = |path: &[&str]| root.at(path.iter().copied()).and_then(Node::as_str).unwrap_or_default();
-    if text(&["kind"]) == "List" {
-        return root
-            .get("items")
-            .map(Node::items)
-            .unwrap_or_default()
-            .iter()
-            .flat_map(|it| named_by(file, it))
-            .collect();
+    if let Some(items) = items_of(root) {
+        return items.items().iter().flat_map(|it| named_by(file, it)).collect();
     }
     let is_ours = text(&["apiVersion"]).split_once('/').is_some_and(|(group, _)| group == overlay::GROUP);
     let table = Some(text(&["spec", "values", "file"])).filter(|table| is_ours && !table.is_empty());

@@ -6,7 +6,7 @@
 
 use gatewright_engine::diff::Path;
 use gatewright_engine::object::Gvk;
-use gatewright_engine::patch::{self, PatchError};
+use gatewright_engine::patch::{self, PatchError, without_nulls};
 use serde_json::{Map, Value, json};
 
 /// The paths at which a spec of a service holds specs of pods.
@@ -33,7 +33,7 @@ pub(super) struct Unmergeable {
 
 /// Returns a spec as KServe reads it: without nulls, and without what says nothing in the specs of pods.
 pub(super) fn cleaned(spec: &Value) -> Value {
-    let mut spec = without_nulls(spec);
+    let mut spec = without_nulls(spec.clone());
     for path in PODS {
         if let Some(pod) = at_mut(&mut spec, path) {
             *pod = patch::without_zeros(json!({ "spec": pod }), &pod_kind())["spec"].take();
@@ -45,17 +45,6 @@ pub(super) fn cleaned(spec: &Value) -> Value {
         }
     }
     spec
-}
-
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let fields = fields.iter().filter(|(_, value)| !value.is_null());
-            fields.map(|(name, value)| (name.clone(), without_nulls(value))).collect()
-        }
-        Value::Array(items) => items.iter().map(without_nulls).collect(),
-        plain => plain.clone(),
-    }
 }
 
 fn pod_kind() -> Gvk {

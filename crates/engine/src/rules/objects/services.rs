@@ -1,12 +1,14 @@
 //! Services: fields that only go together with a type, and ports.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use serde_json::Value;
 
 use super::Sheet;
 use super::values::{NAME, is_label};
 use crate::check::suggest;
+use crate::spec::metadata::{is_label_key, is_label_value};
 use crate::text::did_you_mean;
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -31,6 +33,9 @@ const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const MOST_PORT: i64 = 65_535;
 
+/// The longest time for which a client stays with a pod, in seconds: a day.
+const LONGEST_AFFINITY: i64 = 86_400;
+
 pub(super) fn check(sheet: &mut Sheet<'_>, spec: &Value) {
     for (field, allowed) in WORDS {
         word(sheet, &["spec", field], &spec[field], allowed);
@@ -41,6 +46,8 @@ pub(super) fn check(sheet: &mut Sheet<'_>, spec: &Value) {
     }
     types(sheet, spec, ty);
     families(sheet, spec, ty);
+    addresses(sheet, spec, ty);
+    selector(sheet, spec);
     ports(sheet, spec, ty);
 }
 
@@ -106,6 +113,80 @@ fn families(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
     if ty != EXTERNAL_NAME && !first.is_null() && *first != spec["clusterIP"] {
         let message = "the first of spec.clusterIPs is not spec.clusterIP".to_owned();
         sheet.say(&["spec", "clusterIPs"], (message, "leave clusterIPs out; the server fills it in"));
+    }
+}
+
+fn addresses(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
+    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
+    let chosen = spec["clusterIP"].as_str().unwrap_or_default();
+    if ty != EXTERNAL_NAME && !["", "None"].contains(&chosen) && !is_address(chosen) {
+        let message = format!("spec.clusterIP is {chosen:?}, which is no IP address");
+        sheet.say(&["spec", "clusterIP"], (message, "leave it out: the cluster chooses one"));
+    }
+    let mut each = |field: &str, is_right: &dyn Fn(&str) -> bool, (what, hint): (&str, &str)| {
+        for (index, value) in spec[field].as_array().into_iter().flatten().enumerate() {
+            if let Some(text) = value.as_str().filter(|text| !is_right(text)) {
+                let message = format!("spec.{field}[{index}] is {text:?}, which is no {what}");
+                sheet.say(&["spec", field, &index.to_string()], (message, hint));
+            }
+        }
+    };
+    let is_outside = |text: &str| text.parse().is_ok_and(is_outside);
+    each(
+        "externalIPs",
+        &is_outside,
+        ("IP address that others can reach", "write one of the cluster's nodes or routers"),
+    );
+    if ty == LOAD_BALANCER {
+        each(
+            "loadBalancerSourceRanges",
+            &|text| is_range(text.trim()),
+            ("range of addresses", "write one as 10.0.0.0/8"),
+        );
+    }
+    let seconds = &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"];
+    if spec["sessionAffinity"] == "ClientIP"
+        && seconds.as_i64().is_some_and(|seconds| !(1..=LONGEST_AFFINITY).contains(&seconds))
+    {
+        let message = format!("spec.sessionAffinityConfig.clientIP.timeoutSeconds is {seconds}");
+        let path = ["spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"];
+        sheet.say(&path, (message, "write a number from 1 to 86400"));
+    }
+}
+
+/// Tells whether packets to an address may come from outside.
+fn is_outside(address: IpAddr) -> bool {
+    let is_near = match address {
+        IpAddr::V4(address) => address.is_link_local() || address.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(address) => address.is_unicast_link_local() || address.segments()[0] & 0xff0f == 0xff02,
+    };
+    !(address.is_unspecified() || address.is_loopback() || is_near)
+}
+
+/// Tells whether a text is a range of addresses (CIDR).
+fn is_range(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    let most = match address.parse() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+}
+
+fn selector(sheet: &mut Sheet<'_>, spec: &Value) {
+    for (key, value) in spec["selector"].as_object().into_iter().flatten() {
+        let value = value.as_str().unwrap_or_default();
+        if !is_label_key(key) {
+            sheet.say_of(
+                &["spec", "selector", key],
+                true,
+                (format!("spec.selector has {key:?}, which is no key of a label"), None),
+            );
+        } else if !is_label_value(value) {
+            let message = format!("spec.selector has {key:?} with {value:?}, which is no value of a label");
+            sheet.say(&["spec", "selector", key], (message, "write what the labels of the pods have"));
+        }
     }
 }
 

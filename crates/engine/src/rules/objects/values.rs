@@ -3,10 +3,8 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map, Value};
 
-use super::services::word;
-use super::{Sheet, services};
+use super::{Sheet, scaling, services, workloads};
 use crate::spec::metadata;
 use crate::yaml::Node;
 
@@ -18,9 +16,6 @@ static LABEL: LazyLock<Regex> =
 pub(super) static NAME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$").expect("a test reads it")
 });
-
-/// Kinds whose pods are those of their selector.
-const SELECTING: [&str; 4] = ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"];
 
 /// The most letters in the name of a `CronJob`: its Jobs get more behind it.
 const LONGEST_CRON_JOB: usize = 52;
@@ -35,9 +30,9 @@ pub(super) fn check(sheet: &mut Sheet<'_>) {
     of_metadata(sheet, &Node::of_value(body), &[]);
     match (id.group.as_str(), id.kind.as_str()) {
         ("", "Service") => services::check(sheet, spec),
-        ("apps", kind) if SELECTING.contains(&kind) => workload(sheet, spec),
-        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(sheet, spec),
-        ("policy", "PodDisruptionBudget") => budget(sheet, spec),
+        ("apps", kind) if workloads::SELECTING.contains(&kind) => workloads::check(sheet, spec),
+        ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(sheet, spec),
+        ("policy", "PodDisruptionBudget") => scaling::budget(sheet, spec),
         _ => {}
     }
     // Gateways are called as their standard allows, and another rule speaks of their Services.
@@ -68,71 +63,4 @@ fn of_metadata(sheet: &mut Sheet<'_>, root: &Node, below: &[&str]) {
     {
         of_metadata(sheet, template, &["spec", "template"]);
     }
-}
-
-fn workload(sheet: &mut Sheet<'_>, spec: &Value) {
-    let labels = &spec["template"]["metadata"]["labels"];
-    let wanted = spec["selector"]["matchLabels"].as_object();
-    for (key, value) in wanted.into_iter().flat_map(Map::iter).filter(|(key, value)| labels[key.as_str()] != **value) {
-        let message =
-            format!("its pods do not have the label {key:?} with the value {value}, by which it selects them");
-        sheet.say(&["spec", "selector", "matchLabels", key], (message, "write it below template.metadata.labels, too"));
-    }
-    let has_selector =
-        wanted.is_some_and(|labels| !labels.is_empty()) || spec["selector"]["matchExpressions"].is_array();
-    if !has_selector {
-        let message = "spec.selector says nothing".to_owned();
-        sheet.say(&["spec"], (message, "write below matchLabels what template.metadata.labels has"));
-    }
-    negative(sheet, spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"]);
-    if sheet.object.id().kind == "Deployment" {
-        let strategy = &spec["strategy"];
-        word(sheet, &["spec", "strategy", "type"], &strategy["type"], &["Recreate", "RollingUpdate"]);
-        if strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null() {
-            let message = "spec.strategy.rollingUpdate does not go together with the type Recreate".to_owned();
-            sheet.say(&["spec", "strategy", "rollingUpdate"], (message, "leave one of them out"));
-        }
-    }
-}
-
-fn negative(sheet: &mut Sheet<'_>, spec: &Value, fields: &[&str]) {
-    for field in fields.iter().filter(|field| spec[**field].as_i64().is_some_and(|number| number < 0)) {
-        sheet.say(&["spec", field], (format!("spec.{field} is less than 0"), "write 0 or more"));
-    }
-}
-
-fn autoscaler(sheet: &mut Sheet<'_>, spec: &Value) {
-    let most = spec["maxReplicas"].as_i64().unwrap_or_default();
-    if most < 1 {
-        let message = format!("spec.maxReplicas is {most}");
-        return sheet.say(&["spec", "maxReplicas"], (message, "write how many there may be at most"));
-    }
-    let least = spec["minReplicas"].as_i64().filter(|least| *least > most || *least < 1);
-    if let Some(least) = least {
-        let message = format!("spec.minReplicas is {least}, and spec.maxReplicas is {most}");
-        sheet.say(&["spec", "minReplicas"], (message, "write a number from 1 to maxReplicas"));
-    }
-}
-
-fn budget(sheet: &mut Sheet<'_>, spec: &Value) {
-    if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        let message = "spec has minAvailable and maxUnavailable, but must have one at most".to_owned();
-        sheet.say(&["spec", "maxUnavailable"], (message, "leave one of them out"));
-    }
-    for field in ["minAvailable", "maxUnavailable"] {
-        let is_wrong = match &spec[field] {
-            Value::Number(number) => number.as_i64().is_some_and(|number| number < 0),
-            Value::String(text) => !is_percentage(text),
-            _ => false,
-        };
-        if is_wrong {
-            let message = format!("spec.{field} is {}, but must be a number or a percentage", spec[field]);
-            sheet.say(&["spec", field], (message, "write 1 or \"50%\""));
-        }
-    }
-}
-
-fn is_percentage(text: &str) -> bool {
-    let number = text.strip_suffix('%').filter(|digits| digits.chars().all(|digit| digit.is_ascii_digit()));
-    number.and_then(|digits| digits.parse::<u32>().ok()).is_some_and(|percent| percent <= 100)
 }

@@ -147,7 +147,8 @@ fn probe(pod: &mut Pod<'_>, path: &[&str], probe: &Value) {
     for handler in handlers {
         number(pod, path, ("port", &probe[handler]["port"]), 1);
     }
-    for seconds in SECONDS.into_iter().filter(|seconds| fields.get(*seconds).is_some_and(|it| it.as_i64() < Some(0))) {
+    let written = |seconds: &&str| fields.get(*seconds).and_then(Value::as_i64);
+    for seconds in SECONDS.into_iter().filter(|seconds| written(seconds).is_some_and(|number| number < 0)) {
         let message = format!("{seconds} of {field} is less than 0");
         pod.add((POD_VALUE, false), path, (message, "write 1 or more".to_owned()));
     }
