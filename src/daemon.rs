@@ -31,7 +31,7 @@ use crate::reconcile::renamed::RenameError;
 use crate::report::Report;
 use crate::schedule::ScheduleError;
 use crate::source::SourceError;
-use crate::state::{State, StateError};
+use crate::state::{Lock, State, StateError};
 use crate::webhooks::gather::Gathering;
 
 mod cluster_secrets;
@@ -124,6 +124,8 @@ struct Shared {
     /// Whether folders of sources are watched, and not only polled.
     is_watching: bool,
     state: State,
+    /// Keeps other daemons out of the state directory; one in simulated time has nobody to keep out.
+    lock: Option<Lock>,
     installation: String,
     metrics: Arc<Metrics>,
     progress: Progress,
@@ -140,7 +142,7 @@ struct Shared {
 /// Runs until SIGTERM. `reload` reads the configuration again.
 pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Result<(), DaemonError> {
     let state = config.state();
-    let _lock = state.lock().map_err(DaemonError::State)?;
+    let lock = Some(state.lock().map_err(DaemonError::State)?);
     let mut signals = Signals::new().map_err(DaemonError::Signal)?;
     let stop = CancellationToken::new();
     let (progress, readiness) = (Progress::new(Arc::clone(&host.clock)), Arc::default());
@@ -163,6 +165,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         troubles: Troubles::load(&state),
         gathering: Gathering::default(),
         state,
+        lock,
         installation,
         metrics,
         progress,

@@ -6,6 +6,7 @@
 pub mod cache;
 pub mod directory;
 pub mod git;
+mod place;
 pub mod watch;
 
 use std::error::Error as StdError;
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub tree: Tree,
     /// The address of the source and the path in it, without credentials; empty where there is none.
     pub address: String,
+    /// A digest of where the address leads from, for one that says something else in each place; empty for others.
+    pub place: String,
     /// The time when it was committed, in seconds since 1970, where the source knows it.
     pub committed: Option<i64>,
     /// Whether the source itself has named this revision since the process started; otherwise it was remembered.
@@ -35,7 +38,8 @@ pub struct Snapshot {
 impl Snapshot {
     /// A revision that a source has named, and what was found in it.
     pub fn new(revision: String, tree: Tree) -> Self {
-        Self { revision, tree, address: String::new(), committed: None, is_polled: true }
+        let (address, place) = (String::new(), String::new());
+        Self { revision, tree, address, place, committed: None, is_polled: true }
     }
 
     /// Names the folder of it that a sync reads.

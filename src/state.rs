@@ -10,7 +10,7 @@ pub(crate) mod store;
 pub(crate) mod suspension;
 pub(crate) mod timekeeping;
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -121,6 +121,13 @@ impl State {
         lock.0.set_len(0).map_err(write)?;
         write!(lock.0, "{}", std::process::id()).map_err(write)?;
         Ok(lock)
+    }
+
+    /// Tells whether the lock of the folder still is what keeps others out: the folder may have been removed or replaced.
+    pub fn is_kept_by(&self, lock: &Lock) -> bool {
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let there = fs::metadata(self.path("lock")).map(identity);
+        lock.0.metadata().map(identity).is_ok_and(|held| there.is_ok_and(|there| there == held))
     }
 
     /// Makes sure that no other round of a sync on a cluster is under way, in whatever process; `None` if there is one.

@@ -1,8 +1,8 @@
 //! Checks of settings that a schema cannot express: names that lead somewhere, choices of exactly one, paths.
 
+mod folders;
+
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -59,6 +59,7 @@ pub(super) fn validate(
         checks.cluster(name, cluster, paths);
     }
     checks.directories(&settings.clusters);
+    checks.sources(settings, &super::state_dir(settings, paths, environment));
     for (name, sync) in &mut settings.syncs {
         for (index, gate) in sync.rollout.gates.iter_mut().enumerate() {
             let index = index.to_string();
@@ -97,37 +98,6 @@ pub(super) fn validate_selections(reader: &Reader, root: &Node, settings: &Setti
 pub(crate) fn is_name(text: &str) -> bool {
     let is_valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_valid)
-}
-
-/// Finds the real path of a directory, which may not exist yet.
-struct Whereabouts {
-    /// Without symbolic links, as far as it exists.
-    path: PathBuf,
-    /// Device and number of what exists: a directory may be mounted in two places.
-    identity: Option<(u64, u64)>,
-}
-
-impl Whereabouts {
-    fn of(path: &Path) -> Self {
-        let there = |above: &Path| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?));
-        let (mut real, rest) = path.ancestors().find_map(there).unwrap_or((PathBuf::new(), path));
-        for part in rest.components() {
-            // What does not exist is no link that could lead elsewhere.
-            match part {
-                Component::ParentDir => {
-                    real.pop();
-                }
-                part => real.push(part),
-            }
-        }
-        let identity = real.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
-        Self { path: real, identity }
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        let is_same = self.identity.is_some() && self.identity == other.identity;
-        is_same || self.path.starts_with(&other.path) || other.path.starts_with(&self.path)
-    }
 }
 
 struct Checks<'a> {
@@ -261,20 +231,6 @@ impl Checks<'_> {
                 let hint = "add one of the two; kubeconfig: {} takes the file that kubectl would take";
                 self.not_one(["clusters", name], "kubeconfig", kubeconfig.is_some(), hint);
             }
-        }
-    }
-
-    /// Checks that no two clusters share a directory: what one has in it the other would delete.
-    fn directories(&mut self, clusters: &BTreeMap<String, ClusterSettings>) {
-        let paths = clusters.iter().filter_map(|(name, cluster)| Some((name, &cluster.directory.as_ref()?.path)));
-        let places: Vec<(&String, Whereabouts)> = paths.map(|(name, path)| (name, Whereabouts::of(path))).collect();
-        for (index, (name, place)) in places.iter().enumerate() {
-            let alias = places[..index].iter().find(|(_, other)| place.overlaps(other));
-            let Some((other, _)) = alias else { continue };
-            let message =
-                format!("clusters {other:?} and {name:?} share a directory, or one lies in that of the other");
-            let hint = "give each a directory of its own, or have the syncs of both select one of the two";
-            self.problem(&["clusters", name, "directory", "path"], message, Some(hint));
         }
     }
 

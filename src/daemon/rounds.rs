@@ -133,6 +133,14 @@ impl Sync {
     }
 
     async fn try_round(self: Arc<Self>, shared: &Shared, stop: &CancellationToken) -> Outcome {
+        if shared.lock.as_ref().is_some_and(|lock| !shared.state.is_kept_by(lock)) {
+            // What people have decided is not known any more, and another daemon may be at work.
+            let message =
+                "no round, because the state directory was removed or replaced: put it back, and restart the service";
+            error!(sync = self.name(), cluster = self.cluster.name, "{message}");
+            self.skipped("failed", shared);
+            return Outcome::Failed;
+        }
         // The lock comes first: who holds it may be about to suspend the sync.
         let _lock = match shared.state.lock_round(self.name(), &self.cluster.name) {
             Ok(Some(lock)) => lock,

@@ -52,6 +52,7 @@ pub(crate) fn start(
         troubles: Troubles::load(&state),
         gathering: Gathering::default(),
         state,
+        lock: None,
         installation,
         metrics: Arc::new(Metrics::new(env!("CARGO_PKG_VERSION"))),
         progress: Progress::new(Arc::clone(clock)),

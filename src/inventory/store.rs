@@ -86,7 +86,7 @@ fn unusable(sync: &str, source: InventoryError) -> ClusterError {
         action: format!("read the inventory of sync {sync:?}"),
         reason: Reason::Invalid,
         hint: Some(format!(
-            "nothing is changed; restore the records gatewright.{sync}* from a backup, or run `gatewright inventory repair {sync}`"
+            "nothing is changed; restore the records gatewright.{sync}* from a backup, or run `gatewright inventory repair {sync} --cluster` with its name"
         )),
         source: Box::new(source),
     }

@@ -143,7 +143,8 @@ impl Release<'_> {
     /// Says why nothing can be done on the word of an inventory.
     async fn distrust(&self, store: &Store) -> Result<Option<String>, ClusterError> {
         let (inventory, sync) = (&store.inventory, &self.marker.sync);
-        let repair = format!("`gatewright inventory repair {sync}` comes first");
+        let repair =
+            format!("`gatewright inventory repair {sync} --cluster` comes first, with the name of the cluster");
         if inventory.installation != self.marker.installation {
             return Ok(Some("the inventory belongs to another installation".to_owned()));
         }

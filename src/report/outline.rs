@@ -141,6 +141,12 @@ impl ClusterReport {
         self.unlisted + self.steps.iter().filter(|step| step.action == StepAction::Unchanged).count()
     }
 
+    /// Counts the changes that came to nothing: those that failed, and those that were not tried after one that had.
+    pub fn not_succeeded(&self) -> (usize, usize) {
+        let number = |result: &str| self.steps.iter().filter(|step| step.result() == result).count();
+        (number("failed"), number("not tried"))
+    }
+
     /// Counts what was not done: objects that are kept on purpose, and those of which something is wrong.
     pub fn not_done(&self) -> (usize, usize) {
         let kept = self.refusals.iter().filter(|refusal| is_kept(&refusal.reason)).count();
@@ -155,6 +161,6 @@ impl ClusterReport {
 
 /// Tells whether an object stays as it is because that is right or safe, and not because something is wrong with it.
 fn is_kept(reason: &Reason) -> bool {
-    let is_passing = matches!(reason, Reason::Terminating | Reason::UnitHeld);
+    let is_passing = matches!(reason, Reason::Terminating | Reason::Finalized(_) | Reason::UnitHeld);
     !is_passing && reason.severity() <= Severity::Held
 }

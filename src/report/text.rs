@@ -401,7 +401,8 @@ fn comes_to(cluster: &ClusterReport) -> Option<(&'static str, String)> {
         (false, _) => changes.into_iter().chain([format!("{unchanged} unchanged")]).collect(),
     };
     let (kept, refused) = cluster.not_done();
-    for (number, word) in [(kept, "kept"), (refused, "refused")] {
+    let (failed, untried) = cluster.not_succeeded();
+    for (number, word) in [(failed, "failed"), (untried, "not tried"), (kept, "kept"), (refused, "refused")] {
         if number > 0 {
             parts.push(format!("{} {word}", count(number, "object")));
         }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
-use super::{Reason, Snapshot, Source, SourceError};
+use super::{Reason, Snapshot, Source, SourceError, place};
 use crate::basics::duration::Period;
 use crate::basics::paths::{NoCredentials, Paths};
 
@@ -144,8 +144,10 @@ impl DirectorySource {
             tokio::time::sleep(self.rest(reading.1).max(PAUSE)).await;
             let again = self.read().await?;
             if again == reading {
-                let address = self.settings.written.to_string_lossy().into_owned();
-                return Ok(Some(Snapshot { address, ..Snapshot::new(revision, again.0) }));
+                let written = &self.settings.written;
+                let address = written.to_string_lossy().into_owned();
+                let place = if written.is_relative() { place::of(&self.settings.path) } else { String::new() };
+                return Ok(Some(Snapshot { address, place, ..Snapshot::new(revision, again.0) }));
             }
             reading = again;
         }

@@ -113,8 +113,10 @@ fn found(desk: &Desk, secret: &str) -> String {
     let run = desk.run(&["check", "specs", "--format", "short"]).exits(0);
     assert!(!run.err.contains("PRIVATE KEY"), "{}", run.err);
     let reference = "Gateway infra/edge: spec.listeners[0].tls.certificateRefs[0] names Secret infra/edge";
+    // What a Secret of its type has to hold at all is said by another rule.
     run.err
         .lines()
+        .filter(|line| !line.ends_with("[GW036]"))
         .map(|line| line.split_once("warning: ").map_or(line, |(_, said)| said))
         .fold(String::new(), |all, said| {
             all + said.strip_prefix(reference).unwrap_or(said).trim_start_matches([',', ' ']) + "\n"

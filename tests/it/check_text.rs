@@ -113,7 +113,16 @@ fn forms_that_kubectl_and_api_servers_take_are_taken() {
     desk.write("specs/gateways.yaml", &list("GatewayList", &one("c", "")));
     desk.write("specs/several.json", &format!("{}\n{}{}", one("d", ""), one("e", ""), one("f", "")));
     desk.write("specs/pool.yaml", pool);
-    let run = desk.run(&["check", "specs"]).exits(0).says("from 7 specs");
+    let service = "apiVersion: serving.kserve.io/v1alpha2\nkind: LLMInferenceService\n\
+                   metadata: {name: llm, namespace: models}\n\
+                   spec: {model: {uri: 'hf://a/b'}, template: {nodeSelector: {a: b}}, router: {scheduler: {template: {}}}}\n";
+    desk.write("specs/llm.yaml", service);
+    desk.write("specs/kustomization.yaml", "resources: [list.yaml]\n");
+    desk.write("specs/more/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n");
+    desk.write("specs/.gitlab-ci.yml", "stages: [test]\n");
+    desk.write("specs/.github/workflows/check.yaml", "on: push\njobs: {}\n");
+    let run = desk.run(&["check", "specs"]).exits(0).says("from 8 specs");
+    assert_eq!(run.err.matches("a kustomization is passed over").count(), 2, "{}", run.err);
     assert!(!run.err.contains("error:"), "{}", run.err);
     desk.write("specs/several.json", &format!("{}\n{}", one("d", ""), one("d", "")));
     desk.run(&["check", "specs"]).exits(1).complains("specs/several.json:2:1: error: Gateway shop/d: the same object");

@@ -189,7 +189,7 @@ fn around(section: &str, more: &str) -> String {
 }
 
 /// A section, one mistake in it, and what is said about it after the name of the file. The section `-` is a whole file.
-const MISTAKES: [(&str, &str, &str); 61] = [
+const MISTAKES: [(&str, &str, &str); 62] = [
     ("", "packOverrides: [{packs: {kgateway: {version: v1}}}]", "7: it is for all clusters and classes (name some"),
     ("", "packOverrides: [{clusters: {}, packs: {}}]", "7: it selects no cluster (name some, or select"),
     (
@@ -256,7 +256,12 @@ const MISTAKES: [(&str, &str, &str); 61] = [
         "reports: {webhooks: {ops: {url: 'https://a/', syncs: [lba]}}}",
         r#"7: there is no sync "lba" (did you mean "lab"?)"#,
     ),
-    ("sources", "Lab_2: {directory: {path: .}}", r#"3: "Lab_2" cannot be the name of a source (write up to 40"#),
+    (
+        "sources",
+        "a: {directory: {path: .}}",
+        r#"3: source "a" has the folder of cluster "out" in it, and would read what is written there as specs (keep the"#,
+    ),
+    ("sources", "Lab_2: {directory: {path: lab}}", r#"3: "Lab_2" cannot be the name of a source (write up to 40"#),
     ("sources", "a: {poll: 5s}", r#"3: source "a" has neither git nor directory (add one of the two)"#),
     ("sources", "a: {git: {url: x}, directory: {path: x}}", r#"3: source "a" has both git and directory (remove"#),
     ("sources", "a: {git: {url: 'git@example.com:a'}}", r#"3: source "a": ssh needs `auth.sshKeyFile`"#),

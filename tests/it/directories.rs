@@ -49,3 +49,25 @@ fn a_directory_that_does_not_say_which_it_is_is_left_alone() {
     desk.run(&["inventory", "repair", "edges", "--cluster", "fine", "--yes"]).exits(0);
     desk.run(&["sync"]).exits(0).says("4 objects deleted");
 }
+
+/// Two projects that read their own `specs` and write into one folder, as two people with one sync may.
+#[test]
+fn another_project_with_the_same_words_deletes_nothing() {
+    let (one, two) = (desk("edges", &[("fine", folder())]), desk("edges", &[("fine", folder())]));
+    let shared = format!("directory: {{path: {}}}", one.path("rendered").display());
+    two.replace("gatewright.yaml", "directory: {path: rendered}", &shared);
+    one.write("specs/a.yaml", &gateway("shop", "a", 8080));
+    two.write("specs/b.yaml", &gateway("shop", "b", 8080));
+    one.run(&["sync"]).exits(0);
+    two.run(&["sync"]).exits(3).says("held by guard other-installation");
+    assert!(one.path("rendered/shop/service-a.yaml").exists());
+    one.run(&["sync"]).exits(0).says("no changes");
+    two.run(&["inventory", "claim", "edges", "--cluster", "fine", "--yes"]).exits(0).says("4 objects claimed");
+    two.run(&["plan"]).exits(3).says("held by guard source-identity").says("4 objects to create");
+
+    // One state directory makes them one installation, and no source of what the other has made.
+    two.replace("gatewright.yaml", "stateDir: state", &format!("stateDir: {}", one.path("state").display()));
+    let held = two.run(&["sync"]).exits(3).says("held by guard source-identity").says("of another project");
+    held.says("4 objects created");
+    assert!(one.path("rendered/shop/service-a.yaml").exists());
+}

@@ -46,9 +46,9 @@ fn prepared() -> Desk {
     let config = desk.read("gatewright.yaml").replace("syncs:\n  fleet:", "syncs:\n  gateways:");
     desk.write("gatewright.yaml", &format!("{config}http: {{listen: off}}\n"));
     desk.run(&["sync", "--yes"]).exits(0);
-    desk.replace("specs/gateways.yaml", "port: 8080", "port: 8081");
+    desk.replace("specs/gateways.yaml", "port: 8080", "port: 8090");
     desk.run(&["sync", "--yes"]).exits(0);
-    desk.replace("specs/gateways.yaml", "port: 8081", "port: 8082");
+    desk.replace("specs/gateways.yaml", "port: 8090", "port: 8091");
     desk.run(&["plan", "--out", "next.plan"]).exits(0);
     desk.run(&["pack", "new", "nginx", "--dir", "packs"]).exits(0);
     desk

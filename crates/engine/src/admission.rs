@@ -74,9 +74,36 @@ impl Definitions {
         version.check(document, None, shape).into_iter().map(doubt).collect()
     }
 
+    /// Takes nulls out of what a document becomes, where the definition of its kind has the field and does not allow them, as
+    /// API servers do before they judge it.
+    pub(crate) fn prune_nulls(&self, document: &Document, body: &mut Value) {
+        let definition = self.of(&document.id.group, &document.id.kind);
+        if let Some(version) = definition.and_then(|definition| definition.version(&document.gvk.version)) {
+            prune_nulls(body, &version.schema);
+        }
+    }
+
     /// Returns all of them, in the order of their groups and kinds.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.all.values()
+    }
+}
+
+fn prune_nulls(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(fields) => {
+            let others = Some(&schema["additionalProperties"]).filter(|others| others.is_object());
+            let of = |name: &str| schema["properties"].get(name).or(others);
+            let is_unset = |value: &Value, schema: &Value| value.is_null() && schema["nullable"] != true;
+            fields.retain(|name, value| !of(name).is_some_and(|schema| is_unset(value, schema)));
+            for (name, value) in fields {
+                if let Some(schema) = of(name) {
+                    prune_nulls(value, schema);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| prune_nulls(item, &schema["items"])),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -348,7 +348,7 @@ fn with<T>(
     let resolutions = resolve(&specs, inputs.packs, &assignment);
     match resolutions.into_iter().find(|(document, _)| document.id == *gateway) {
         None => Err(Unexplained::Absent),
-        Some((_, Resolution::NotOurs { controller })) => Err(Unexplained::NotOurs(controller)),
+        Some((_, Resolution::NotOurs { controller, .. })) => Err(Unexplained::NotOurs(controller)),
         Some((_, Resolution::Broken(problems))) => Err(Unexplained::Broken(problems)),
         Some((_, Resolution::Ready(resolved))) => explain(&Case::new(&resolved, inputs)),
     }

@@ -73,6 +73,9 @@ pub struct Applied {
     /// The address of the source and the path in it, without credentials; empty if that is not known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
+    /// A digest of where the address leads from, for one that says something else in each place; empty for others.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub place: String,
     /// The revision, as the source names it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub revision: String,

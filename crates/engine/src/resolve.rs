@@ -17,6 +17,7 @@ use crate::overlay::{Assignment, Overlay};
 use crate::pack::manifest::ParameterKind;
 use crate::pack::{Pack, Packs, Parameters};
 use crate::problem::{Place, Problem};
+use crate::reading::is_slip;
 use crate::rules;
 use crate::spec::gateway::{Gateway, GatewayClass};
 use crate::spec::listener_set::{ListenerSet, allows};
@@ -74,6 +75,8 @@ pub enum Resolution<'a> {
     NotOurs {
         /// The controller.
         controller: String,
+        /// The place where it is named.
+        place: Place,
     },
     /// Something that it needs is missing or broken.
     Broken(Vec<Problem>),
@@ -138,7 +141,7 @@ impl<'a> Context<'a> {
             return Err(self.document.problem(&[], format!("a ListenerSet of it is broken, see {place}")).into());
         }
         let (controller, class) = self.class(&gateway)?;
-        let Some(pack) = self.packs.of_controller(&controller) else { return Ok(Resolution::NotOurs { controller }) };
+        let Some(pack) = self.packs.of_controller(&controller) else { return self.not_ours(controller, class) };
         let pack = pack.on(overlays.cluster.as_ref(), Some(&gateway.spec.gateway_class_name));
         let mut resolved = Resolved::new(self.document, self.specs, gateway, pack);
         if let Some(class) = class {
@@ -195,11 +198,24 @@ impl<'a> Context<'a> {
         let known: BTreeSet<&str> = known.chain(self.packs.builtin_classes()).collect();
         let hint = match suggest(name, known.iter().copied()) {
             Some(near) => format!("did you mean {near:?}?"),
-            None => format!("known classes: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+            None => format!(
+                "known classes: {}; one of another controller is known by its GatewayClass in the source",
+                known.into_iter().collect::<Vec<_>>().join(", ")
+            ),
         };
         let message = format!("there is no GatewayClass {name:?} in the source");
         let problem = self.document.problem(&["spec", "gatewayClassName"], message).hint(hint);
         Err(problem.by(rules::CLASS_NOT_FOUND).into())
+    }
+
+    /// A Gateway of a class that no pack renders for; a misspelled controller is a mistake, and not somebody else's.
+    fn not_ours(&self, controller: String, class: Option<&'a Document>) -> Result<Resolution<'a>, Box<Problem>> {
+        let place = class.unwrap_or(self.document).place_of(&["spec", "controllerName"]);
+        let near = suggest(&controller, self.packs.controllers()).filter(|near| is_slip(&controller, near));
+        let Some(near) = near else { return Ok(Resolution::NotOurs { controller, place }) };
+        let message = format!("its class is of the controller {controller:?}, for which no pack renders anything");
+        let problem = Problem::document(place, message).about(self.document.id.clone());
+        Err(problem.hint(format!("did you mean {near:?}?")).into())
     }
 
     fn add_class_layer(&self, class: &'a Document, resolved: &mut Resolved<'a>) -> Result<(), Box<Problem>> {

@@ -8,8 +8,10 @@ pub mod config_map;
 pub mod gateway;
 mod ignored;
 pub(crate) mod known;
+pub mod list;
 pub mod listener_set;
 pub(crate) mod metadata;
+mod others;
 pub mod overlay;
 mod room;
 pub(crate) mod tables;
@@ -113,14 +115,6 @@ impl Document {
         };
         mistakes.into_iter().map(problem).collect()
     }
-}
-
-/// Returns the items of a list, as kubectl takes one: a `List`, or a list of one kind, such as a `GatewayList`, which has no
-/// name.
-pub fn items_of(root: &Node) -> Option<&Node> {
-    let kind = root.get("kind").and_then(Node::as_str)?;
-    let is_list = kind == "List" || (kind.ends_with("List") && root.at(["metadata", "name"]).is_none());
-    root.get("items").filter(|_| is_list)
 }
 
 /// `metadata` of an object, as far as it matters here.
@@ -257,6 +251,7 @@ pub(crate) fn load(
         match read {
             Err(problem) => specs.spoil(*problem),
             Ok(roots) if roots.is_empty() => specs.read_nothing(&file, tree),
+            Ok(roots) if specs.passes_over(&file, &roots) => {}
             Ok(roots) => {
                 specs.reading.files.insert(Arc::clone(&file), 0);
                 for root in roots {
@@ -325,7 +320,7 @@ impl Specs {
     }
 
     fn add(&mut self, file: &Arc<str>, root: Node, kinds: &Kinds) {
-        if items_of(&root).is_some() {
+        if list::items_of(&root).is_some() {
             return self.add_list(file, &root, kinds);
         }
         let mut document = match identify(file, root) {
@@ -358,20 +353,6 @@ impl Specs {
             self.problems.extend(self.definitions.doubts(&document, kind.are_names_checked));
         }
         self.place(document, is_broken);
-    }
-
-    /// Reads the documents of a list, as `kubectl get --output yaml` writes it.
-    fn add_list(&mut self, file: &Arc<str>, root: &Node, kinds: &Kinds) {
-        if root.get("sops").is_some() {
-            let problem = Problem::file(Place::at(file, root.position), "the list is still encrypted with sops");
-            return self.spoil(problem.hint("gatewright decrypts nothing; keep secrets out of it"));
-        }
-        let items = root.get("items").unwrap_or(root);
-        if !matches!(items.content, Content::List(_)) {
-            let message = format!("items is {}, but must be a list", with_article(items.content.type_name()));
-            return self.spoil(Problem::file(Place::at(file, items.position), message));
-        }
-        items.items().to_vec().into_iter().for_each(|item| self.add(file, item, kinds));
     }
 
     /// Keeps a document that is not used, if it should have been an overlay.

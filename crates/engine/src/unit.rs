@@ -158,6 +158,9 @@ pub struct Rendering {
     pub passed_on: BTreeSet<ObjectId>,
     /// Documents that no pack claims and that are not applied, with their place.
     pub unclaimed: Vec<(ObjectId, Place)>,
+    /// Specs that stand in the source and of which no pack renders anything, each with the place that is the reason, and why.
+    #[serde(skip)]
+    pub unrendered: BTreeMap<ObjectId, (Place, String)>,
     /// Everything that stands in the source, in whatever state: it is not deleted for want of a setting.
     pub documents: BTreeSet<ObjectId>,
     /// Whether the specs are among what is wanted.
@@ -242,7 +245,10 @@ impl Source {
                 Resolution::Ready(resolved) => {
                     rendering.add_alone(&resolved, &mut writer, (options, &mut touched, &mut findings));
                 }
-                Resolution::NotOurs { .. } => {
+                Resolution::NotOurs { controller, place } => {
+                    let why =
+                        format!("the controller {controller:?} of its class is one for which no pack renders anything");
+                    rendering.unrendered.insert(document.id.clone(), (place, why));
                     foreign.insert(&document.id);
                     unclaimed.push(document);
                 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gatewright_engine::object::Gvk;
-use gatewright_engine::spec::items_of;
+use gatewright_engine::spec::list::items_of;
 use gatewright_engine::yaml::{self, Content, Node, Position};
 
 use super::split::{Same, height, split};

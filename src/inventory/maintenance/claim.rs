@@ -30,10 +30,11 @@ pub struct ForeignInventory {
 pub async fn plan(cluster: &dyn Cluster, marker: &Marker) -> Result<Option<ForeignInventory>, ClusterError> {
     let store = store::load(cluster, &marker.sync).await?;
     let from = store.inventory.installation.clone();
-    // A directory belongs to whoever goes on with it, and its files bear no marks.
-    if !store.exists() || from == marker.installation || !cluster.carries_marks() {
+    if !store.exists() || from == marker.installation {
         return Ok(None);
     }
+    // The files of a directory bear no marks: its inventory alone says whose they are.
+    let has_marks = cluster.carries_marks();
     let theirs = Marker { installation: from.clone(), sync: marker.sync.clone() };
     let mut foreign = ForeignInventory { from, objects: Vec::new(), done: Vec::new(), left: Vec::new(), store };
     for (id, entry) in &foreign.store.inventory.entries {
@@ -43,6 +44,7 @@ pub async fn plan(cluster: &dyn Cluster, marker: &Marker) -> Result<Option<Forei
         };
         let is_same = entry.uid.as_ref().is_none_or(|uid| *uid == live.uid);
         match (theirs.owner(&live.object), marker.owner(&live.object)) {
+            _ if !has_marks && is_same => foreign.objects.push((id.clone(), entry.gvk.clone(), live)),
             (_, Owner::Us) => foreign.done.push(id.clone()),
             (Owner::Us, _) if is_same => foreign.objects.push((id.clone(), entry.gvk.clone(), live)),
             (Owner::Us, _) => foreign.left.push((id.clone(), "it is another object of that name".to_owned())),
@@ -59,7 +61,7 @@ pub async fn carry_out(
     foreign: ForeignInventory,
     audit: Option<&Audit>,
 ) -> Result<usize, ClusterError> {
-    for (id, kind, live) in &foreign.objects {
+    for (id, kind, live) in foreign.objects.iter().filter(|_| cluster.carries_marks()) {
         let patch = marks(&marker.mark(live.object.clone()));
         let ours = cluster.patch(kind, id, &live.uid, &live.resource_version, &patch, Mode::Real).await?;
         if let Some(patch) = one_entry(&ours) {

@@ -138,7 +138,7 @@ fn policies(
         kinds: order.kinds.clone(),
         cluster: about.cluster.clone(),
         source: settings.source.clone(),
-        applying: Applied { address, revision, committed: snapshot.committed },
+        applying: Applied { address, place: snapshot.place.clone(), revision, committed: snapshot.committed },
         is_polled: snapshot.is_polled,
         adopt: settings.adopt.policy,
         adopt_deployer: settings.adopt.deployer,

@@ -70,6 +70,22 @@ impl Manager {
 }
 
 #[test]
+fn a_daemon_whose_state_directory_is_gone_does_no_rounds() {
+    let manager = Manager::new();
+    let mut daemon = manager.start();
+    let rendered = |port: &str| {
+        let file = manager.desk.path("rendered/shop/service-edge.yaml");
+        fs::read_to_string(file).is_ok_and(|text| text.contains(port))
+    };
+    daemon.until("the first round", |_| rendered("8080"));
+    fs::remove_dir_all(manager.desk.path("state")).expect("it is there");
+    manager.desk.write("specs/edge.yaml", &gateway("edge", 9090));
+    let why = "no round, because the state directory was removed or replaced: put it back, and restart the service";
+    daemon.until("that it says why", |daemon| daemon.log().iter().any(|line| line["message"] == why));
+    assert!(!rendered("9090"));
+}
+
+#[test]
 fn the_service_manager_is_told_of_start_reload_life_and_stop() {
     let manager = Manager::new();
     let mut daemon = manager.start();

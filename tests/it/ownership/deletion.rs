@@ -98,7 +98,8 @@ fn what_a_finalizer_holds_is_not_forgotten() {
     site.sync().exits(0).says("4 objects deleted");
     assert_eq!(site.left_of("edge"), ["Service"]);
     assert!(site.inventory().entries.contains_key(&service));
-    site.sync().exits(0).says("no changes").says(&format!("Service {}/edge: it is being deleted", site.name));
+    let why = "it is being deleted (kept until then by metadata.finalizers: example.com/load-balancer)";
+    site.sync().exits(0).says("no changes").says(&format!("Service {}/edge: {why}", site.name));
     site.kubectl(&["patch", "service", "edge", "--type=merge", "-p", &finalizer("null")]);
     site.sync().exits(0);
     assert!(!site.inventory().entries.contains_key(&service));

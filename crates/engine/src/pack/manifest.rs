@@ -30,6 +30,9 @@ pub struct Manifest {
     /// Classes that exist without a document, because the control plane makes them: name to controller.
     #[serde(default)]
     pub classes: BTreeMap<String, String>,
+    /// Classes that exist without a document and whose Gateways are left to their controllers: name to controller.
+    #[serde(default)]
+    pub foreign_classes: BTreeMap<String, String>,
     /// The kind of its parameters.
     pub parameters: ParameterKind,
     /// The rules by which layers of parameters merge.

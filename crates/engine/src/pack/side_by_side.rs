@@ -140,9 +140,15 @@ impl Packs {
         self.all.iter().find(|pack| pack.manifest.controllers.iter().any(|name| name == controller))
     }
 
-    /// Returns the controller of a class that exists without a document.
+    /// Returns all controllers that packs render for.
+    pub(crate) fn controllers(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().flat_map(|pack| &pack.manifest.controllers).map(String::as_str)
+    }
+
+    /// Returns the controller of a class that exists without a document: one of ours, or one that is left to others.
     pub(crate) fn builtin_class(&self, class: &str) -> Option<&str> {
-        self.all.iter().find_map(|pack| pack.manifest.classes.get(class)).map(String::as_str)
+        let ours = self.all.iter().find_map(|pack| pack.manifest.classes.get(class));
+        ours.or_else(|| self.all.iter().find_map(|pack| pack.manifest.foreign_classes.get(class))).map(String::as_str)
     }
 
     /// Returns the names of the classes that exist without a document.

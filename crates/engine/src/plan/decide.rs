@@ -44,7 +44,9 @@ impl Decision<'_> {
         }
         match self.inputs.observed.live.get(id) {
             None => self.create(object),
-            Some(live) if live.is_terminating() => Err(Reason::NotGone(finalizers(live))),
+            Some(live) if live.is_terminating() => {
+                Err(Reason::NotGone(format!("; a round makes it again once it is gone{}", finalizers(live))))
+            }
             Some(live) => self.change(object, live),
         }
     }
@@ -298,7 +300,7 @@ impl Decision<'_> {
 }
 
 /// Says what keeps an object that is being deleted, if anything does.
-fn finalizers(live: &Live) -> String {
+pub(super) fn finalizers(live: &Live) -> String {
     let names = live.object.body().pointer("/metadata/finalizers").and_then(Value::as_array);
     let names: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
     if names.is_empty() {

@@ -224,10 +224,12 @@ impl Plan {
     }
 }
 
-/// A directory keeps its own inventory, and any installation may go on with it: that is how it works in CI.
+/// A directory keeps its own inventory, and any installation may go on with it from the same place: that is how it works in
+/// CI. Two that render what stands in two places would delete each other's.
 fn other_installation(observed: &Observed, owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let ours = &policies.marker.installation;
-    if observed.is_unmarked || owned.installation.is_empty() || owned.installation == *ours {
+    let may_go_on = observed.is_unmarked && !source::is_elsewhere(owned, policies);
+    if may_go_on || owned.installation.is_empty() || owned.installation == *ours {
         return None;
     }
     Some(Hold::on_sync(

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::decide::finalizers;
 use super::refusal::{Reason, Refusal};
 use super::withdrawal::{self, Candidate, Evidence};
 use super::{Action, Inputs, Over, Plan, Release, Step};
@@ -148,7 +149,8 @@ impl Context<'_> {
             return Err(Reason::FirstRound);
         }
         if live.is_terminating() {
-            return Err(Reason::Terminating);
+            let why = finalizers(live);
+            return Err(if why.is_empty() { Reason::Terminating } else { Reason::Finalized(why) });
         }
         if let Some(what) = policies.claims.possibly(id, unit) {
             return Err(Reason::MayBeClaimed(what));

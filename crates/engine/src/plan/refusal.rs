@@ -36,7 +36,9 @@ pub enum Reason {
     NamespaceTerminating(String),
     /// It is not wanted, and is being deleted already.
     Terminating,
-    /// It is wanted, and is being deleted; the finalizers that it still has, in words.
+    /// The same, and somebody keeps it until then; the finalizers, in words.
+    Finalized(String),
+    /// It is wanted, and is being deleted; what follows, and the finalizers that it still has, in words.
     NotGone(String),
     /// The cluster does not take it.
     Invalid(String),
@@ -131,7 +133,8 @@ impl Reason {
             | Self::PassedOn
             | Self::Adopted
             | Self::PruneDisabled
-            | Self::Terminating => Severity::Kept,
+            | Self::Terminating
+            | Self::Finalized(_) => Severity::Kept,
             Self::Held(_)
             | Self::UnitHeld
             | Self::Released(_)
@@ -177,7 +180,7 @@ impl fmt::Display for Reason {
             }
             Self::NamespaceTerminating(name) => write!(f, "namespace {name:?} is being deleted"),
             Self::Terminating => f.write_str("it is being deleted"),
-            Self::NotGone(why) => write!(f, "it is being deleted; a round makes it again once it is gone{why}"),
+            Self::Finalized(why) | Self::NotGone(why) => write!(f, "it is being deleted{why}"),
             Self::Invalid(message) => write!(f, "the cluster does not take it: {message}"),
             Self::Forbidden(message) => write!(f, "the credentials do not allow it: {message}"),
             Self::NoSuchKind(kind) => write!(f, "the cluster has no {kind}"),

@@ -55,6 +55,8 @@ pub(super) struct Evidence<'a> {
     idle: &'a BTreeMap<String, Idle>,
     /// The units that are wanted.
     wanted: BTreeMap<&'a ObjectId, &'a Unit>,
+    /// The specs that are there, and of which nothing is rendered.
+    unrendered: &'a BTreeMap<ObjectId, (Place, String)>,
     /// The documents of which nobody knows what they are, by file.
     unclear: BTreeMap<&'a str, Vec<&'a Suspect>>,
 }
@@ -73,13 +75,17 @@ impl<'a> Evidence<'a> {
             unclear.entry(&suspect.place.file).or_default().push(suspect);
         }
         let wanted = rendering.units.iter().map(|unit| (&unit.id, unit)).collect();
-        Self { reading: &rendering.reading, files, overlays, idle: &rendering.idle_overlays, wanted, unclear }
+        let (reading, idle, unrendered) = (&rendering.reading, &rendering.idle_overlays, &rendering.unrendered);
+        Self { reading, files, overlays, idle, wanted, unrendered, unclear }
     }
 
     /// Tells whether a unit was withdrawn, or what of it that is not wanted any more.
     pub(super) fn of(&self, unit: &ObjectId) -> Result<Withdrawn, BTreeSet<Unclear>> {
         let files = self.files.get(unit).into_iter().flatten();
         let mut unclear: BTreeSet<Unclear> = files.filter_map(|file| self.reading.unclear_file(file)).collect();
+        // Nobody has taken it out: another class, or a pack that is missing, is the reason that nothing wants its objects.
+        let unrendered = self.unrendered.get(unit).cloned();
+        unclear.extend(unrendered.map(|(place, why)| Unclear { place, why }));
         // A unit that is there is not what another document was meant to be.
         if let Some(unit) = self.wanted.get(unit) {
             unclear.extend(self.lost_overlays(unit));

@@ -4,8 +4,16 @@
 //! Templates of built-in packs are tried on real API servers. So objects are looked at only where somebody has written a
 //! part of them: in an overlay, a patch, a template of pods, or as a whole.
 
+mod claims;
+mod contents;
 mod fields;
+mod ingresses;
+mod jobs;
+mod networks;
+mod ports;
+mod rights;
 mod scaling;
+mod selectors;
 mod services;
 mod values;
 mod workloads;

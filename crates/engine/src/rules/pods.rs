@@ -3,9 +3,13 @@
 //! A template of a pod has a schema wherever it is written, and all of this is within it. An API server refuses it when the
 //! workload comes there (`ValidatePodTemplateSpec`), or takes it, and no pod gets ready.
 
+mod amounts;
 mod containers;
 mod environment;
+pub(super) mod forms;
+mod handlers;
 mod images;
+mod ports;
 mod references;
 mod scheduling;
 mod security;
@@ -48,7 +52,10 @@ pub(super) fn find(
         for template in templates(owner.body(), kinds) {
             let mut pod = Pod { owner, spec: &template["spec"], texts, findings: Vec::new() };
             containers::check(&mut pod);
+            amounts::check(&mut pod);
             shape::check(&mut pod);
+            ports::check(&mut pod);
+            handlers::check(&mut pod);
             values::check(&mut pod);
             scheduling::check(&mut pod);
             environment::check(&mut pod);

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::list::items_of;
 use super::room::ReadFile;
-use super::{Specs, items_of, overlay};
+use super::{Specs, overlay};
 use crate::yaml::{Content, Node};
 
 impl Specs {

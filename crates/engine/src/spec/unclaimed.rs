@@ -24,7 +24,11 @@ impl Specs {
             let message = format!("unknown kind {:?} in {}", document.id.kind, document.gvk.api_version());
             let problem = Problem::document(document.place_of(&["kind"]), message);
             let only = near.and_then(|_| check::only(&document.id.kind, same_group()));
-            self.problems.push(problem.meant(near).fixed(&document.id.kind, only));
+            let problem = match near {
+                None => problem.hint(format!("there are: {}", same_group().collect::<Vec<_>>().join(", "))),
+                near => problem.meant(near).fixed(&document.id.kind, only),
+            };
+            self.problems.push(problem);
         } else if let Some(group) = group {
             let message = format!("unknown group {:?} of kind {:?}", document.id.group, document.id.kind);
             let problem = Problem::document(document.place_of(&["apiVersion"]), message);

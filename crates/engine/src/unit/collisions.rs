@@ -18,6 +18,9 @@ impl Rendering {
             problems.extend(units.iter().map(|unit| {
                 let message = match units.iter().find(|other| other.id == unit.id && other.place != unit.place) {
                     Some(twin) => format!("the same object stands at {} too", twin.place),
+                    None if units.iter().all(|other| other.id == unit.id) => {
+                        format!("{object} is rendered for it twice")
+                    }
                     None => format!("{object} is rendered for {} too", others(unit, &units)),
                 };
                 Problem::document(unit.place.clone(), message).about(unit.id.clone())

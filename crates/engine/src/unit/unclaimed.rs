@@ -46,6 +46,8 @@ impl Rendering {
             // Whether its kind has namespaces shows only on a cluster.
             self.documents.insert(id.within(""));
             self.documents.insert(id.clone());
+            let unrendered = || (document.place(), "it is still there, and no pack renders anything of it".to_owned());
+            self.unrendered.entry(id.clone()).or_insert_with(unrendered);
             if !options.apply_unclaimed {
                 self.unclaimed.push((document.id.clone(), document.place()));
                 let refused = specs.refused.get(&document.id).into_iter().flatten().cloned();
@@ -134,6 +136,7 @@ fn filled(
         return Err(unusable);
     }
     let object = written(document).map_err(|problem| vec![*problem])?;
+    let object = object.edited(|body| specs.definitions.prune_nulls(document, body));
     let object = finish(object, &unit.id.namespace, &specs.kinds, options);
     let objects = overlay::object::patch(&governing, vec![object], (&specs.kinds, touched))?;
     Ok(Unit { objects, ..unit.governed(&governing) })

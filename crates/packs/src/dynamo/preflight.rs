@@ -85,8 +85,8 @@ fn of_component(needs: &mut Needs, graph: &Graph, component: &Component) {
     if component.kind == Type::Planner {
         needs.settings.insert("infrastructure.prometheusEndpoint".to_owned());
     }
-    let pods = component.replicas() * component.nodes;
-    needs.pods += pods;
+    let pods = component.replicas().saturating_mul(component.nodes);
+    needs.pods = needs.pods.saturating_add(pods);
     let containers = list(component.pod.get("containers"));
     for container in containers.iter().chain([&Value::from(component.main.clone())]) {
         for (name, quantity) in asked(container) {

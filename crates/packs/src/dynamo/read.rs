@@ -133,7 +133,7 @@ impl Reader<'_> {
             let place: Vec<String> = path.iter().cloned().chain(below).collect();
             let is_name = |part: &&String| part.parse::<usize>().is_err();
             let field = place.iter().rev().find(is_name).map_or("spec", String::as_str);
-            let reason = error.inner().to_string().replace("u32", "a whole number, at least 0");
+            let reason = error.inner().to_string().replace("u32", "a whole number from 0 to 4294967295");
             let message = format!("{field} cannot be used: {reason}");
             self.problems.push(self.problem(&place, message));
             T::default()

@@ -109,9 +109,9 @@ fn mistakes(unit: &Unit<'_>, part: &Part<'_>, scaling: &Scaling) -> Vec<Problem>
         Some(_) => {}
     }
     match (&scaling.wva, &scaling.keda) {
-        (None, None) | (Some(_), Some(_)) => problems.push(problem(&[], "scaling needs one of wva and keda")),
+        (None, None) | (Some(_), Some(_)) => problems.push(problem(&[], "scaling needs wva or keda, and not both")),
         (Some(wva), None) if wva.hpa.is_some() == wva.keda.is_some() => {
-            problems.push(problem(&["wva"], "wva needs one of hpa and keda"));
+            problems.push(problem(&["wva"], "wva needs hpa or keda, and not both"));
         }
         (Some(wva), None) if wva.keda.is_some() && unit.settings.prometheus.url.is_empty() => {
             let message =

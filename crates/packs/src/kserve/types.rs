@@ -6,13 +6,14 @@
 
 #![expect(dead_code, reason = "what only templates of Go look at is nevertheless a field")]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use gatewright_engine::spec::Resource;
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -23,6 +24,21 @@ pub(super) type LlmInferenceService = Resource<Spec>;
 pub(super) type Texts = BTreeMap<String, String>;
 
 type Free = Map<String, Value>;
+
+/// What a service says of its pods: presets say the rest, so that nothing has to be there, the containers neither.
+struct PodPart;
+
+impl JsonSchema for PodPart {
+    fn schema_name() -> Cow<'static, str> {
+        "PodPart".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = PodSpec::json_schema(generator);
+        schema.remove("required");
+        schema
+    }
+}
 
 /// Its `spec`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -48,9 +64,9 @@ pub(super) struct Workload {
     pub(super) labels: Texts,
     #[serde(default)]
     pub(super) annotations: Texts,
-    #[schemars(with = "Option<PodSpec>")]
+    #[schemars(with = "Option<PodPart>")]
     pub(super) template: Option<Value>,
-    #[schemars(with = "Option<PodSpec>")]
+    #[schemars(with = "Option<PodPart>")]
     pub(super) worker: Option<Value>,
     pub(super) kv_cache_offloading: Option<KvCacheOffloading>,
     #[schemars(with = "Option<RolloutStrategy>")]
@@ -224,7 +240,7 @@ pub(super) struct GatewayReference {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct Scheduler {
     pub(super) pool: Option<Pool>,
-    #[schemars(with = "Option<PodSpec>")]
+    #[schemars(with = "Option<PodPart>")]
     pub(super) template: Option<Value>,
     /// Of older releases.
     image: Option<String>,
@@ -264,7 +280,7 @@ pub(super) struct ConfigReference {
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(super) struct Tokenizer {
-    #[schemars(with = "Option<PodSpec>")]
+    #[schemars(with = "Option<PodPart>")]
     pub(super) template: Option<Value>,
 }
 

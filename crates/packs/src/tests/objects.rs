@@ -123,7 +123,9 @@ fn values_of_another_type_are_told_without_the_value() {
     check_parameters(&limits, &[("GW035 error p.yaml:12:43 ", "but must be a quantity, such as 500m, 1.5 or 2Gi")]);
     check_parameters(&container("resources: {limits: {cpu: 1.5}}"), &[]);
     check_parameters(&container("env: [{name: A, value: null}]"), &[]);
-    check_parameters(&container("livenessProbe: {httpGet: {port: '80', path: /}}"), &[]);
+    check_parameters(&container("livenessProbe: {httpGet: {port: http, path: /}}"), &[]);
+    let port = container("livenessProbe: {httpGet: {port: '80', path: /}}");
+    check_parameters(&port, &[("GW032 error p.yaml:12:", "")]);
 }
 
 /// Parameters have the container under another name than its own.

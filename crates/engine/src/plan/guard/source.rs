@@ -31,14 +31,21 @@ pub(in crate::plan) fn check(plan: &mut Plan, inputs: Inputs<'_>) {
 
 fn another(owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let (before, now) = (&owned.applied.address, &policies.applying.address);
-    let is_another = !before.is_empty() && !now.is_empty() && before != now;
-    is_another.then(|| {
-        Hold::on_sync(
-            Guard::SourceIdentity,
-            format!("what is owned here was rendered from {before}, and the source is {now} now"),
-            "check url, directory and path of the source and the sync; if what the new one lacks is to be deleted, approve it",
-        )
-    })
+    let message = if !before.is_empty() && !now.is_empty() && before != now {
+        format!("what is owned here was rendered from {before}, and the source is {now} now")
+    } else if is_elsewhere(owned, policies) {
+        format!("what is owned here was rendered from {now} of another project, or before this one was moved")
+    } else {
+        return None;
+    };
+    let hint = "check url, directory and path of the source and the sync; if what the new one lacks is to be deleted, approve it";
+    Some(Hold::on_sync(Guard::SourceIdentity, message, hint))
+}
+
+/// Tells whether the source stands in another place than what is owned here was rendered from, whatever its address says.
+pub(super) fn is_elsewhere(owned: &Inventory, policies: &Policies) -> bool {
+    let (before, now) = (&owned.applied.place, &policies.applying.place);
+    !before.is_empty() && !now.is_empty() && before != now
 }
 
 fn older(owned: &Inventory, policies: &Policies) -> Option<Hold> {

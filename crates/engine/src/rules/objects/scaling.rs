@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::Sheet;
 use super::services::word;
+use super::values::place;
+use super::{Sheet, selectors};
 
 /// The types of metrics, each with the field that describes it.
 const METRICS: [(&str, &str); 5] = [
@@ -47,7 +48,7 @@ pub(super) fn autoscaler(sheet: &mut Sheet<'_>, spec: &Value) {
 fn reference(sheet: &mut Sheet<'_>, path: &[&str], reference: &Value) {
     for field in ["kind", "name"] {
         if reference[field].as_str().is_none_or(str::is_empty) {
-            let message = format!("{} has no {field}", path.join("."));
+            let message = format!("{} has no {field}", place(path));
             sheet.say(&[path, &[field]].concat(), (message, "write the kind and the name of the object"));
         }
     }
@@ -56,7 +57,7 @@ fn reference(sheet: &mut Sheet<'_>, path: &[&str], reference: &Value) {
 fn metric(sheet: &mut Sheet<'_>, path: &[&str], metric: &Value) {
     let types = METRICS.map(|(ty, _)| ty);
     let ty = metric["type"].as_str().unwrap_or_default();
-    let at = path.join(".");
+    let at = place(path);
     let Some((_, field)) = METRICS.into_iter().find(|(known, _)| *known == ty) else {
         if ty.is_empty() {
             let message = format!("{at} has no type, but must have {}", types.join(" or "));
@@ -88,7 +89,7 @@ fn names(sheet: &mut Sheet<'_>, path: &[&str], (field, source): (&str, &Value)) 
     for name in names {
         let value = name.iter().fold(source, |value, field| &value[*field]);
         if value.as_str().is_none_or(str::is_empty) {
-            let message = format!("{} has no {}", path.join("."), name.join("."));
+            let message = format!("{} has no {}", place(path), name.join("."));
             sheet.say(&[path, name].concat(), (message, "write it"));
         }
     }
@@ -99,7 +100,7 @@ fn names(sheet: &mut Sheet<'_>, path: &[&str], (field, source): (&str, &Value)) 
 
 /// Looks at what a metric is to be.
 fn target(sheet: &mut Sheet<'_>, path: &[&str], (field, target): (&str, &Value)) {
-    let at = path.join(".");
+    let at = place(path);
     match target["type"].as_str().filter(|ty| !ty.is_empty()) {
         Some(_) => word(sheet, &[path, &["type"]].concat(), &target["type"], &TARGETS),
         None => sheet.say(path, (format!("{at} has no type"), "write Utilization, AverageValue or Value")),
@@ -129,7 +130,7 @@ fn behavior(sheet: &mut Sheet<'_>, path: &[&str], rules: &Value) {
     within(sheet, path, ("stabilizationWindowSeconds", rules), (0, LONGEST_WINDOW));
     let Some(policies) = rules["policies"].as_array() else { return };
     if policies.is_empty() {
-        let message = format!("{}.policies has no policy", path.join("."));
+        let message = format!("{}.policies has no policy", place(path));
         sheet.say(&[path, &["policies"]].concat(), (message, "write one, or leave the field out"));
     }
     for (index, policy) in policies.iter().enumerate() {
@@ -137,7 +138,7 @@ fn behavior(sheet: &mut Sheet<'_>, path: &[&str], rules: &Value) {
         let path = [path, &["policies", &index]].concat();
         match policy["type"].as_str().filter(|ty| !ty.is_empty()) {
             Some(_) => word(sheet, &[path.as_slice(), &["type"]].concat(), &policy["type"], &["Percent", "Pods"]),
-            None => sheet.say(&path, (format!("{} has no type", path.join(".")), "write Pods or Percent")),
+            None => sheet.say(&path, (format!("{} has no type", place(&path)), "write Pods or Percent")),
         }
         within(sheet, &path, ("value", policy), (1, i64::from(i32::MAX)));
         within(sheet, &path, ("periodSeconds", policy), (1, LONGEST_PERIOD));
@@ -146,7 +147,7 @@ fn behavior(sheet: &mut Sheet<'_>, path: &[&str], rules: &Value) {
 
 fn within(sheet: &mut Sheet<'_>, path: &[&str], (field, of): (&str, &Value), (least, most): (i64, i64)) {
     if let Some(number) = of[field].as_i64().filter(|number| !(least..=most).contains(number)) {
-        let message = format!("{}.{field} is {number}, but must be from {least} to {most}", path.join("."));
+        let message = format!("{}.{field} is {number}, but must be from {least} to {most}", place(path));
         sheet.say(&[path, &[field]].concat(), (message, "write a number in this range"));
     }
 }
@@ -156,6 +157,7 @@ pub(super) fn budget(sheet: &mut Sheet<'_>, spec: &Value) {
         let message = "spec has minAvailable and maxUnavailable, but must have one at most".to_owned();
         sheet.say(&["spec", "maxUnavailable"], (message, "leave one of them out"));
     }
+    selectors::check(sheet, &["spec", "selector"], &spec["selector"]);
     for field in ["minAvailable", "maxUnavailable"] {
         amount(sheet, &["spec", field], &spec[field], 100);
     }
@@ -171,7 +173,7 @@ pub(super) fn amount(sheet: &mut Sheet<'_>, path: &[&str], value: &Value, most: 
         _ => false,
     };
     if is_wrong {
-        let message = format!("{} is {value}, but must be a number or a percentage", path.join("."));
+        let message = format!("{} is {value}, but must be a number or a percentage", place(path));
         sheet.say(path, (message, "write 1 or \"50%\""));
     }
 }

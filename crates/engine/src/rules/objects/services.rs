@@ -1,37 +1,36 @@
-//! Services: fields that only go together with a type, and ports.
+//! Services: fields that only go together with a type, addresses, and what has a form of its own.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::Sheet;
-use super::values::{NAME, is_label};
+use super::values::{NAME, place};
+use super::{Sheet, ports, selectors};
 use crate::check::suggest;
-use crate::spec::metadata::{is_label_key, is_label_value};
+use crate::spec::metadata::is_label_key;
 use crate::text::did_you_mean;
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-const CLUSTER_IP: &str = TYPES[0];
-const EXTERNAL_NAME: &str = TYPES[1];
+pub(super) const CLUSTER_IP: &str = TYPES[0];
+pub(super) const EXTERNAL_NAME: &str = TYPES[1];
 const LOAD_BALANCER: &str = TYPES[2];
 const NODE_PORT: &str = TYPES[3];
 
 /// Fields that take one of a few words.
-const WORDS: [(&str, &[&str]); 5] = [
+const WORDS: [(&str, &[&str]); 6] = [
     ("type", &TYPES),
     ("sessionAffinity", &["ClientIP", "None"]),
     ("externalTrafficPolicy", &["Cluster", "Local"]),
     ("internalTrafficPolicy", &["Cluster", "Local"]),
     ("ipFamilyPolicy", &["PreferDualStack", "RequireDualStack", "SingleStack"]),
+    ("trafficDistribution", &["PreferClose", "PreferSameNode", "PreferSameZone"]),
 ];
 
 /// Fields that only a Service of type `LoadBalancer` has.
 const OF_LOAD_BALANCERS: [&str; 3] = ["allocateLoadBalancerNodePorts", "loadBalancerClass", "loadBalancerSourceRanges"];
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-const MOST_PORT: i64 = 65_535;
 
 /// The longest time for which a client stays with a pod, in seconds: a day.
 const LONGEST_AFFINITY: i64 = 86_400;
@@ -47,8 +46,8 @@ pub(super) fn check(sheet: &mut Sheet<'_>, spec: &Value) {
     types(sheet, spec, ty);
     families(sheet, spec, ty);
     addresses(sheet, spec, ty);
-    selector(sheet, spec);
-    ports(sheet, spec, ty);
+    selectors::labels(sheet, &["spec", "selector"], &spec["selector"]);
+    ports::of_service(sheet, spec, ty);
 }
 
 /// Says that a field has none of the words that it takes.
@@ -56,7 +55,7 @@ pub(super) fn word(sheet: &mut Sheet<'_>, path: &[&str], value: &Value, allowed:
     let Some(text) = value.as_str().filter(|text| !text.is_empty() && !allowed.contains(text)) else { return };
     let words = allowed.join(" or ");
     let hint = did_you_mean(suggest(text, allowed.iter().copied())).unwrap_or_else(|| format!("write {words}"));
-    sheet.say(path, (format!("{} is {text:?}, but must be {words}", path.join(".")), &hint));
+    sheet.say(path, (format!("{} is {text:?}, but must be {words}", place(path)), &hint));
 }
 
 /// Fields that a Service of a type must have or must not have.
@@ -79,6 +78,11 @@ fn types(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
     }
     let is_headless = spec["clusterIP"] == "None";
     forbid("clusterIP", !is_headless || ty == CLUSTER_IP, "leave it out: only the type ClusterIP can be headless");
+    let is_wrong = |class: &&str| ty == LOAD_BALANCER && !is_label_key(class);
+    if let Some(class) = spec["loadBalancerClass"].as_str().filter(is_wrong) {
+        let message = format!("spec.loadBalancerClass is {class:?}, which is the name of no class");
+        sheet.say(&["spec", "loadBalancerClass"], (message, "write one such as example.com/internal"));
+    }
     let name = spec["externalName"].as_str().unwrap_or_default();
     if ty == EXTERNAL_NAME && !NAME.is_match(name.strip_suffix('.').unwrap_or(name)) {
         let message = format!("the type ExternalName needs spec.externalName, which is {name:?}");
@@ -87,7 +91,7 @@ fn types(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
 }
 
 /// Tells whether a field says something. Numbers that are 0 and empty lists count as not set.
-fn is_set(value: &Value) -> bool {
+pub(super) fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
@@ -164,7 +168,7 @@ fn is_outside(address: IpAddr) -> bool {
 }
 
 /// Tells whether a text is a range of addresses (CIDR).
-fn is_range(text: &str) -> bool {
+pub(super) fn is_range(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let most = match address.parse() {
         Ok(IpAddr::V4(_)) => 32,
@@ -172,59 +176,4 @@ fn is_range(text: &str) -> bool {
         Err(_) => return false,
     };
     bits.parse::<u8>().is_ok_and(|bits| bits <= most)
-}
-
-fn selector(sheet: &mut Sheet<'_>, spec: &Value) {
-    for (key, value) in spec["selector"].as_object().into_iter().flatten() {
-        let value = value.as_str().unwrap_or_default();
-        if !is_label_key(key) {
-            sheet.say_of(
-                &["spec", "selector", key],
-                true,
-                (format!("spec.selector has {key:?}, which is no key of a label"), None),
-            );
-        } else if !is_label_value(value) {
-            let message = format!("spec.selector has {key:?} with {value:?}, which is no value of a label");
-            sheet.say(&["spec", "selector", key], (message, "write what the labels of the pods have"));
-        }
-    }
-}
-
-fn ports(sheet: &mut Sheet<'_>, spec: &Value, ty: &str) {
-    let ports: Vec<&Value> = spec["ports"].as_array().into_iter().flatten().collect();
-    let needs_none = ty == EXTERNAL_NAME || spec["clusterIP"] == "None";
-    if ports.is_empty() && !needs_none {
-        sheet.say(&["spec"], ("spec.ports has no port".to_owned(), "write one, or clusterIP: None"));
-    }
-    let has_several = ports.len() > 1;
-    for (index, port) in ports.into_iter().enumerate() {
-        let at = index.to_string();
-        let path = |field: &'static str| ["spec", "ports", &at, field].map(str::to_owned);
-        let mut say = |field, (message, hint): (String, &str)| {
-            let path = path(field);
-            sheet.say(&path.each_ref().map(String::as_str), (format!("spec.ports[{index}] {message}"), hint));
-        };
-        number(&mut say, ("port", &port["port"]), 1);
-        number(&mut say, ("targetPort", &port["targetPort"]), 1);
-        number(&mut say, ("nodePort", &port["nodePort"]), 0);
-        let name = port["name"].as_str().unwrap_or_default();
-        if name.is_empty() && has_several {
-            say("name", ("has no name, and there are several".to_owned(), "give each port a name"));
-        } else if !name.is_empty() && !is_label(name) {
-            let hint = "write up to 63 lower-case letters, digits and dashes";
-            say("name", (format!("has the name {name:?}, which is no DNS label"), hint));
-        }
-        if is_set(&port["nodePort"]) && ty == CLUSTER_IP {
-            let message = "has a nodePort, which does not go together with the type ClusterIP".to_owned();
-            say("nodePort", (message, "leave it out, or write type: NodePort"));
-        }
-        let path = path("protocol");
-        word(sheet, &path.each_ref().map(String::as_str), &port["protocol"], &PROTOCOLS);
-    }
-}
-
-fn number(say: &mut impl FnMut(&'static str, (String, &str)), (field, value): (&'static str, &Value), least: i64) {
-    if value.as_i64().is_some_and(|number| !(least..=MOST_PORT).contains(&number)) {
-        say(field, (format!("has the {field} {value}, which is no port"), "write a number from 1 to 65535"));
-    }
 }

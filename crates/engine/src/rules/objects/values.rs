@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
-use super::{Sheet, scaling, services, workloads};
+use super::{Sheet, claims, contents, ingresses, jobs, networks, rights, scaling, services, workloads};
 use crate::spec::metadata;
 use crate::yaml::Node;
 
@@ -24,17 +25,17 @@ pub(super) fn is_label(text: &str) -> bool {
     LABEL.is_match(text)
 }
 
+/// Returns a path for people, with the places in lists in brackets.
+pub(super) fn place(path: &[&str]) -> String {
+    let is_index = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let shown = |part: &&str| if is_index(part) { format!("[{part}]") } else { format!(".{part}") };
+    path.iter().map(shown).collect::<String>().trim_start_matches('.').to_owned()
+}
+
 pub(super) fn check(sheet: &mut Sheet<'_>) {
     let (id, body) = (sheet.object.id().clone(), sheet.object.body());
-    let spec = &body["spec"];
     of_metadata(sheet, &Node::of_value(body), &[]);
-    match (id.group.as_str(), id.kind.as_str()) {
-        ("", "Service") => services::check(sheet, spec),
-        ("apps", kind) if workloads::SELECTING.contains(&kind) => workloads::check(sheet, spec),
-        ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(sheet, spec),
-        ("policy", "PodDisruptionBudget") => scaling::budget(sheet, spec),
-        _ => {}
-    }
+    of_kind(sheet, (&id.group, &id.kind), body);
     // Gateways are called as their standard allows, and another rule speaks of their Services.
     let is_own = *sheet.texts.id == id;
     let wants_label = matches!((id.group.as_str(), id.kind.as_str()), ("", "Namespace" | "Service"));
@@ -45,6 +46,27 @@ pub(super) fn check(sheet: &mut Sheet<'_>) {
     if id.is_a("batch", "CronJob") && id.name.len() > LONGEST_CRON_JOB {
         let message = format!("metadata.name has {} letters", id.name.len());
         sheet.say(&["metadata", "name"], (message, "write 52 at most: the names of Jobs are longer"));
+    }
+}
+
+/// What only objects of a kind have.
+fn of_kind(sheet: &mut Sheet<'_>, (group, kind): (&str, &str), body: &Value) {
+    let spec = &body["spec"];
+    match (group, kind) {
+        ("", "ConfigMap" | "Secret") => contents::check(sheet, body),
+        ("", "PersistentVolumeClaim") => claims::check(sheet, &["spec"], spec),
+        ("", "Pod") => workloads::containers(sheet, &["spec"], spec),
+        ("", "Service") => services::check(sheet, spec),
+        ("apps", kind) if workloads::SELECTING.contains(&kind) => workloads::check(sheet, spec),
+        ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler(sheet, spec),
+        ("batch", "CronJob") => jobs::scheduled(sheet, spec),
+        ("batch", "Job") => jobs::check(sheet, &["spec"], spec),
+        ("networking.k8s.io", "Ingress") => ingresses::check(sheet, spec),
+        ("networking.k8s.io", "NetworkPolicy") => networks::check(sheet, spec),
+        ("policy", "PodDisruptionBudget") => scaling::budget(sheet, spec),
+        ("rbac.authorization.k8s.io", "ClusterRole" | "Role") => rights::role(sheet, body),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding" | "RoleBinding") => rights::binding(sheet, body),
+        _ => {}
     }
 }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::Sheet;
 use super::scaling::{amount, percentage};
 use super::services::word;
+use super::values::place;
+use super::{Sheet, claims, selectors};
 
 /// Kinds whose pods are those of their selector.
 pub(super) const SELECTING: [&str; 4] = ["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"];
@@ -15,25 +16,53 @@ const ROLLING: &str = "RollingUpdate";
 const USUAL_DEADLINE: i64 = 600;
 
 pub(super) fn check(sheet: &mut Sheet<'_>, spec: &Value) {
-    let labels = &spec["template"]["metadata"]["labels"];
-    let wanted = spec["selector"]["matchLabels"].as_object();
-    for (key, value) in wanted.into_iter().flat_map(Map::iter).filter(|(key, value)| labels[key.as_str()] != **value) {
-        let message =
-            format!("its pods do not have the label {key:?} with the value {value}, by which it selects them");
-        sheet.say(&["spec", "selector", "matchLabels", key], (message, "write it below template.metadata.labels, too"));
-    }
-    let has_selector =
-        wanted.is_some_and(|labels| !labels.is_empty()) || spec["selector"]["matchExpressions"].is_array();
-    if !has_selector {
-        let message = "spec.selector says nothing".to_owned();
-        sheet.say(&["spec"], (message, "write below matchLabels what template.metadata.labels has"));
-    }
-    negative(sheet, spec, &["replicas", "minReadySeconds", "revisionHistoryLimit"]);
+    selector(sheet, spec);
+    containers(sheet, &["spec", "template", "spec"], &spec["template"]["spec"]);
+    negative(sheet, (&["spec"], spec), &["replicas", "minReadySeconds", "revisionHistoryLimit"]);
     match sheet.object.id().kind.as_str() {
         "Deployment" => deployment(sheet, spec),
         "DaemonSet" => updates(sheet, ("updateStrategy", &spec["updateStrategy"]), &["OnDelete", ROLLING]),
         "StatefulSet" => stateful_set(sheet, spec),
         _ => {}
+    }
+}
+
+/// Looks at which pods are its own: those of its template have to be among them.
+fn selector(sheet: &mut Sheet<'_>, spec: &Value) {
+    let (path, selector) = (["spec", "selector"], &spec["selector"]);
+    let wanted = selector["matchLabels"].as_object();
+    let expressions = selector["matchExpressions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if wanted.is_none_or(Map::is_empty) && expressions.is_empty() {
+        let message = "spec.selector says nothing".to_owned();
+        return sheet.say(&["spec"], (message, "write below matchLabels what template.metadata.labels has"));
+    }
+    let before = sheet.findings.len();
+    selectors::check(sheet, &path, selector);
+    if sheet.findings.len() > before {
+        return;
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    for (key, value) in wanted.into_iter().flat_map(Map::iter).filter(|(key, value)| labels[key.as_str()] != **value) {
+        let message =
+            format!("its pods do not have the label {key:?} with the value {value}, by which it selects them");
+        sheet.say(&["spec", "selector", "matchLabels", key], (message, "write it below template.metadata.labels, too"));
+    }
+    for (index, expression) in expressions.iter().enumerate().filter(|(_, it)| !selectors::is_met(it, labels)) {
+        let (key, operator) = (&expression["key"], expression["operator"].as_str().unwrap_or_default());
+        let message = format!(
+            "the labels of its pods are not what spec.selector.matchExpressions[{index}] asks for: {key} {operator}"
+        );
+        let at = index.to_string();
+        let hint = "write below template.metadata.labels what it wants";
+        sheet.say(&["spec", "selector", "matchExpressions", &at], (message, hint));
+    }
+}
+
+/// Says that pods have no containers.
+pub(super) fn containers(sheet: &mut Sheet<'_>, path: &[&str], spec: &Value) {
+    if spec["containers"].as_array().is_none_or(Vec::is_empty) {
+        let message = format!("{} has no containers", place(path));
+        sheet.say(&[path, &["containers"]].concat(), (message, "write one, with a name and an image"));
     }
 }
 
@@ -58,6 +87,9 @@ fn deployment(sheet: &mut Sheet<'_>, spec: &Value) {
 }
 
 fn stateful_set(sheet: &mut Sheet<'_>, spec: &Value) {
+    for (index, claim) in spec["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate() {
+        claims::check(sheet, &["spec", "volumeClaimTemplates", &index.to_string(), "spec"], &claim["spec"]);
+    }
     let strategy = &spec["updateStrategy"];
     word(sheet, &["spec", "updateStrategy", "type"], &strategy["type"], &["OnDelete", ROLLING]);
     word(sheet, &["spec", "podManagementPolicy"], &spec["podManagementPolicy"], &["OrderedReady", "Parallel"]);
@@ -88,8 +120,10 @@ fn updates(sheet: &mut Sheet<'_>, (field, strategy): (&str, &Value), types: &[&s
     }
 }
 
-fn negative(sheet: &mut Sheet<'_>, spec: &Value, fields: &[&str]) {
+/// Says which counts are below nothing.
+pub(super) fn negative(sheet: &mut Sheet<'_>, (path, spec): (&[&str], &Value), fields: &[&str]) {
     for field in fields.iter().filter(|field| spec[**field].as_i64().is_some_and(|number| number < 0)) {
-        sheet.say(&["spec", field], (format!("spec.{field} is less than 0"), "write 0 or more"));
+        let message = format!("{}.{field} is less than 0", place(path));
+        sheet.say(&[path, &[field]].concat(), (message, "write 0 or more"));
     }
 }

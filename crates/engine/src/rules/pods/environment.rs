@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::shape::LABEL;
+use super::forms::{OF_KEYS, OF_NAMES, is_key, is_label, is_subdomain};
 use super::{Pod, items, name, text};
 
 /// Fields of a pod that a variable can have.
@@ -21,9 +21,6 @@ static RESOURCE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("^(limits|requests)\\.(cpu|memory|ephemeral-storage|hugepages-.+)$").expect("a test reads it")
 });
 
-/// The key of an entry of a `ConfigMap` or Secret.
-static KEY: LazyLock<Regex> = LazyLock::new(|| Regex::new("^[-._a-zA-Z0-9]{1,253}$").expect("a test reads it"));
-
 /// The name of a setting of the kernel.
 static SYSCTL: LazyLock<Regex> = LazyLock::new(|| {
     let part = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
@@ -35,7 +32,9 @@ const MOST_ID: i64 = i32::MAX as i64;
 
 const IDS: [&str; 3] = ["fsGroup", "runAsGroup", "runAsUser"];
 const SOURCES: [&str; 4] = ["configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef"];
-const HOOKS: [&str; 4] = ["exec", "httpGet", "sleep", "tcpSocket"];
+
+/// Objects of which each entry becomes a variable.
+const MAPS: [&str; 2] = ["configMapRef", "secretRef"];
 
 /// Parts of a security context that name a profile: the field, and its types.
 const PROFILES: [&str; 2] = ["appArmorProfile", "seccompProfile"];
@@ -50,9 +49,7 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     for (list, container) in pod.containers() {
         let at = [list, name(container)];
         items(&container["env"]).for_each(|it| variable(pod, at, it));
-        for hook in ["postStart", "preStop"] {
-            one_of(pod, &[list, at[1], "lifecycle", hook], (hook, &container["lifecycle"][hook]), &HOOKS);
-        }
+        items(&container["envFrom"]).for_each(|it| variables(pod, at, it));
         let context = &container["securityContext"];
         shared(pod, &[list, at[1], "securityContext"], context);
         privileges(pod, at, context);
@@ -64,7 +61,7 @@ pub(super) fn one_of(pod: &mut Pod<'_>, path: &[&str], (what, value): (&str, &Va
     let there = fields.iter().filter(|field| !value[**field].is_null()).count();
     if value.is_object() && there != 1 {
         let message = format!("{what} has {there} of {}, but must have one", fields.join(", "));
-        pod.say(path, (message, "keep one of them"));
+        pod.say(path, (message, if there == 0 { "write one of them" } else { "keep one of them" }));
     }
 }
 
@@ -91,9 +88,24 @@ fn variable(pod: &mut Pod<'_>, [list, own]: [&str; 2], variable: &Value) {
 }
 
 fn key(pod: &mut Pod<'_>, path: &[&str], (what, key): (&str, &str)) {
-    if !KEY.is_match(key) || key == "." || key == ".." {
-        let hint = "write letters, digits, dashes, underscores and dots";
-        pod.say(path, (format!("{what} names the key {key:?}"), hint));
+    if !is_key(key) {
+        pod.say(path, (format!("{what} names the key {key:?}"), OF_KEYS));
+    }
+}
+
+/// Checks where several variables come from at once.
+fn variables(pod: &mut Pod<'_>, [list, own]: [&str; 2], source: &Value) {
+    let (path, what) = ([list, own, "envFrom"], format!("an item of envFrom of the container {own:?}"));
+    one_of(pod, &path, (&what, source), &MAPS);
+    for (map, reference) in MAPS.map(|map| (map, &source[map])).into_iter().filter(|(_, it)| it.is_object()) {
+        if !is_subdomain(name(reference)) {
+            let message = format!("{what} has a {map} to {:?}, which is the name of no object", name(reference));
+            pod.say(&path, (message, OF_NAMES));
+        }
+    }
+    if text(source, "prefix").contains('=') {
+        let message = format!("{what} has the prefix {:?}", text(source, "prefix"));
+        pod.say(&path, (message, "write a prefix without ="));
     }
 }
 
@@ -168,13 +180,13 @@ fn names(pod: &mut Pod<'_>) {
     let spec = pod.spec;
     for field in ["hostname", "subdomain"] {
         let said = text(spec, field);
-        if !said.is_empty() && !LABEL.is_match(said) {
+        if !said.is_empty() && !is_label(said) {
             let hint = "write up to 63 lower-case letters, digits and dashes";
             pod.say(&[field], (format!("{field} is {said:?}, which is no DNS label"), hint));
         }
     }
+    items(&spec["hostAliases"]).for_each(|it| alias(pod, it));
     let servers: Vec<&str> = items(&spec["dnsConfig"]["nameservers"]).filter_map(Value::as_str).collect();
-    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
     let (message, hint) = if let Some(server) = servers.iter().find(|server| !is_address(server)) {
         (format!("dnsConfig has the name server {server:?}"), "write an IP address")
     } else if servers.len() > MOST_SERVERS {
@@ -185,4 +197,20 @@ fn names(pod: &mut Pod<'_>) {
         return;
     };
     pod.say(&["dnsConfig"], (message, hint));
+}
+
+/// Checks further names of an address.
+fn alias(pod: &mut Pod<'_>, alias: &Value) {
+    let (path, address) = (["hostAliases"], text(alias, "ip"));
+    if !is_address(address) {
+        pod.say(&path, (format!("hostAliases has the ip {address:?}"), "write an IP address"));
+    }
+    for name in items(&alias["hostnames"]).filter_map(Value::as_str).filter(|name| !is_subdomain(name)) {
+        let message = format!("hostAliases calls {address:?} {name:?}, which is the name of no host");
+        pod.say(&path, (message, OF_NAMES));
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok()
 }

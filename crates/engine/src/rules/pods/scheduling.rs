@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::shape::LABEL_VALUE;
 use super::{Pod, items, text};
-use crate::spec::metadata::is_label_key;
+use crate::spec::metadata::{is_label_key, is_label_value};
 
 /// The greatest weight of a preference.
 const MOST_WEIGHT: i64 = 100;
@@ -17,7 +16,7 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     let spec = pod.spec;
     for (key, value) in spec["nodeSelector"].as_object().into_iter().flat_map(Map::iter) {
         label_key(pod, &["nodeSelector", key], key, "nodeSelector");
-        if value.as_str().is_some_and(|value| !LABEL_VALUE.is_match(value)) {
+        if value.as_str().is_some_and(|value| !is_label_value(value)) {
             let message = format!("nodeSelector asks for the label {key:?} with the value {value}, which no label has");
             let hint = "write up to 63 letters, digits, dashes, underscores and dots, no sign at an end";
             pod.say(&["nodeSelector", key], (message, hint));

@@ -35,9 +35,7 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     for (field, allowed) in OF_PODS {
         word(pod, &[field], &spec[field], allowed);
     }
-    let restart: &[&str] =
-        if LASTING.contains(&pod.owner.id().kind.as_str()) { &["Always"] } else { &["Always", "Never", "OnFailure"] };
-    word(pod, &["restartPolicy"], &spec["restartPolicy"], restart);
+    restart(pod);
     for toleration in items(&spec["tolerations"]) {
         for (field, allowed) in OF_TOLERATIONS {
             word(pod, &["tolerations", field], &toleration[field], allowed);
@@ -53,8 +51,24 @@ pub(super) fn check(pod: &mut Pod<'_>) {
     }
 }
 
+/// Pods of some kinds are started again for ever, those of others until they are done.
+fn restart(pod: &mut Pod<'_>) {
+    let (id, policy) = (pod.owner.id(), &pod.spec["restartPolicy"]);
+    let is_done = id.group == "batch";
+    let allowed: &[&str] = match id.kind.as_str() {
+        kind if LASTING.contains(&kind) => &["Always"],
+        _ if is_done => &["Never", "OnFailure"],
+        _ => &["Always", "Never", "OnFailure"],
+    };
+    word(pod, &["restartPolicy"], policy, allowed);
+    if is_done && policy.as_str().is_none_or(str::is_empty) {
+        let message = "the pod has no restartPolicy, which is Always by itself".to_owned();
+        pod.say(&["restartPolicy"], (message, "write Never or OnFailure: pods of a Job come to an end"));
+    }
+}
+
 fn word(pod: &mut Pod<'_>, path: &[&str], value: &Value, allowed: &[&str]) {
-    let Some(text) = value.as_str().filter(|text| !allowed.contains(text)) else { return };
+    let Some(text) = value.as_str().filter(|text| !text.is_empty() && !allowed.contains(text)) else { return };
     let said = allowed.iter().copied().filter(|word| !word.is_empty());
     let words: Vec<&str> = said.clone().collect();
     let field = path.last().copied().unwrap_or_default();

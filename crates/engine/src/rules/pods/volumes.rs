@@ -56,6 +56,11 @@ fn source(pod: &mut Pod<'_>, volume: &Value) {
     if has_step_up(text(host, "path")) {
         pod.say(&path, (format!("the path of {what} has a .. in it"), "write the path without"));
     }
+    let exported = text(&volume["nfs"], "path");
+    if !exported.is_empty() && !exported.starts_with('/') {
+        let message = format!("the nfs path of {what} is {exported:?}, which begins nowhere");
+        pod.say(&path, (message, "write the path from the root of the server, with a / before it"));
+    }
     if !["", "Memory", "HugePages"].contains(&medium) && !medium.starts_with("HugePages-") {
         // The API server takes it, and no node can make it.
         let said =
