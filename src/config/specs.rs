@@ -29,7 +29,7 @@ pub(crate) fn of(
 ) -> Result<Config, ConfigError> {
     let text = json!({
         "stateDir": state_dir,
-        "sources": {SPECS: {"directory": {"path": "."}}},
+        "sources": {SPECS: {"directory": {"path": "specs"}}},
         "clusters": {CLUSTER: {"kubeconfig": {}}},
         "syncs": {SPECS: {"source": SPECS, "clusters": {"names": [CLUSTER]}, "createNamespaces": true}},
     });
@@ -51,7 +51,7 @@ mod tests {
         let file = "examples/quickstart/gatewright-kube.yaml";
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("it is there");
         let renamed =
-            text.replace("quickstart", SPECS).replace("./specs", ".").replace("    wait: {timeout: 2m}\n", "");
+            text.replace("quickstart", SPECS).replace("./specs", "specs").replace("    wait: {timeout: 2m}\n", "");
         let environment = Environment::default();
         let other = parse(Path::new(NO_FILE), &renamed, &environment).expect("it is one");
         let state = other.state_dir.clone();

@@ -52,8 +52,10 @@ pub(super) fn validate(
     checks.names("sources", settings.sources.keys());
     checks.names("clusters", settings.clusters.keys());
     checks.names("syncs", settings.syncs.keys());
+    let has_hosts = settings.hosts.is_some();
     for (name, source) in &mut settings.sources {
         checks.source(name, source, paths);
+        source.directory.iter_mut().for_each(|directory| directory.is_on_each_host = has_hosts);
     }
     for (name, cluster) in &mut settings.clusters {
         checks.cluster(name, cluster, paths);

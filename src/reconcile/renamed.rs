@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn each_host_carries_over_the_syncs_that_it_looks_after_and_no_others() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let text = "stateDir: state\nsources: {s: {directory: {path: .}}}\nclusters:\n  uno: {directory: {path: out}, moved: [one]}\n\
+        let text = "stateDir: state\nsources: {s: {directory: {path: specs}}}\nclusters:\n  uno: {directory: {path: out}, moved: [one]}\n\
                     syncs:\n  red: {source: s, clusters: {names: [uno]}}\n  blue: {source: s, clusters: {names: [uno]}}\n";
         let file = folder.path().join("gatewright.yaml");
         let config = config::parse(&file, text, &Environment::default()).expect("it is good");

@@ -402,6 +402,8 @@ fn comes_to(cluster: &ClusterReport) -> Option<(&'static str, String)> {
     };
     let (kept, refused) = cluster.not_done();
     let (failed, untried) = cluster.not_succeeded();
+    // Where nothing has failed another line says why some were not tried.
+    let untried = if failed == 0 { 0 } else { untried };
     for (number, word) in [(failed, "failed"), (untried, "not tried"), (kept, "kept"), (refused, "refused")] {
         if number > 0 {
             parts.push(format!("{} {word}", count(number, "object")));

@@ -47,6 +47,9 @@ pub struct Settings {
     /// The path as it is written in the config file: it stays the same wherever that file is.
     #[serde(skip)]
     pub written: PathBuf,
+    /// Several hosts read it, each in a place of its own.
+    #[serde(skip)]
+    pub is_on_each_host: bool,
 }
 
 /// For how long nothing may have been written, where the settings do not say.
@@ -57,7 +60,8 @@ fn default_settle() -> Period {
 impl Settings {
     /// Takes a directory, all else by default.
     pub fn of(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), settle: default_settle(), timeout: super::default_timeout(), written: PathBuf::new() }
+        let (settle, timeout, written) = (default_settle(), super::default_timeout(), PathBuf::new());
+        Self { path: path.into(), settle, timeout, written, is_on_each_host: false }
     }
 
     /// Makes the path absolute.
@@ -146,7 +150,8 @@ impl DirectorySource {
             if again == reading {
                 let written = &self.settings.written;
                 let address = written.to_string_lossy().into_owned();
-                let place = if written.is_relative() { place::of(&self.settings.path) } else { String::new() };
+                let has_place = written.is_relative() && !self.settings.is_on_each_host;
+                let place = if has_place { place::of(&self.settings.path) } else { String::new() };
                 return Ok(Some(Snapshot { address, place, ..Snapshot::new(revision, again.0) }));
             }
             reading = again;

@@ -362,7 +362,7 @@ fn a_sync_that_only_reports_changes_nothing_by_hand_either() {
 fn a_state_directory_that_cannot_be_used_is_an_error_before_anything_is_done() {
     let desk = desk("gateways", &[("fine", folder())]);
     desk.write("specs/a.yaml", &gateway("shop", "a", 8080));
-    desk.replace("gatewright.yaml", "stateDir: state", "stateDir: specs/a.yaml/state");
+    desk.replace("gatewright.yaml", "stateDir: state", "stateDir: gatewright.yaml/state");
     let hint = "\n  let this user write there, or name another folder by stateDir or $GATEWRIGHT_STATE_DIR\n";
     desk.run(&["plan"]).exits(1).complains("gatewright: cannot read ").complains("Not a directory").complains(hint);
     desk.run(&["sync"]).exits(1).complains("gatewright: cannot read ").complains("Not a directory").complains(hint);

@@ -256,11 +256,7 @@ const MISTAKES: [(&str, &str, &str); 62] = [
         "reports: {webhooks: {ops: {url: 'https://a/', syncs: [lba]}}}",
         r#"7: there is no sync "lba" (did you mean "lab"?)"#,
     ),
-    (
-        "sources",
-        "a: {directory: {path: .}}",
-        r#"3: source "a" has the folder of cluster "out" in it, and would read what is written there as specs (keep the"#,
-    ),
+    ("sources", "a: {directory: {path: .}}", r#"3: source "a" has the folder of cluster "out" in it, and would read"#),
     ("sources", "Lab_2: {directory: {path: lab}}", r#"3: "Lab_2" cannot be the name of a source (write up to 40"#),
     ("sources", "a: {poll: 5s}", r#"3: source "a" has neither git nor directory (add one of the two)"#),
     ("sources", "a: {git: {url: x}, directory: {path: x}}", r#"3: source "a" has both git and directory (remove"#),

@@ -64,6 +64,7 @@ fn another_project_with_the_same_words_deletes_nothing() {
     one.run(&["sync"]).exits(0).says("no changes");
     two.run(&["inventory", "claim", "edges", "--cluster", "fine", "--yes"]).exits(0).says("4 objects claimed");
     two.run(&["plan"]).exits(3).says("held by guard source-identity").says("4 objects to create");
+    one.run(&["inventory", "claim", "edges", "--cluster", "fine", "--yes"]).exits(0).says("4 objects claimed");
 
     // One state directory makes them one installation, and no source of what the other has made.
     two.replace("gatewright.yaml", "stateDir: state", &format!("stateDir: {}", one.path("state").display()));

@@ -289,22 +289,22 @@ fn an_object_that_the_api_server_does_not_take_is_refused_in_the_servers_words()
     let desk = desk(&sync, &[("only", kubeconfig(&server.kubeconfig("admin"), ""))]);
     let reference =
         "  infrastructure: {parametersRef: {group: gateway.kgateway.dev, kind: GatewayParameters, name: p}}\n";
-    let parameters = |service: &str| {
+    let parameters = |kube: &str| {
         let head = "---\napiVersion: gateway.kgateway.dev/v1alpha1\nkind: GatewayParameters";
-        format!("{head}\nmetadata: {{name: p, namespace: {namespace}}}\nspec: {{kube: {{service: {service}}}}}\n")
+        format!("{head}\nmetadata: {{name: p, namespace: {namespace}}}\nspec: {{kube: {{{kube}}}}}\n")
     };
-    let write = |service: &str| {
-        let text = format!("{}{reference}{}", gateway(&namespace, "a", 8080), parameters(service));
+    let write = |kube: &str| {
+        let text = format!("{}{reference}{}", gateway(&namespace, "a", 8080), parameters(kube));
         desk.write("specs/a.yaml", &text);
     };
     desk.write("specs/b.yaml", &gateway(&namespace, "b", 8080));
-    write("{type: ClusterIP, clusterIP: 10.96.0.300}");
+    write("serviceOverlay: {spec: {ipFamilies: [IPv6]}}");
     let run = desk.run(&["plan"]).exits(1).reads_well();
-    let words = "the cluster does not take it: Service \"a\" is invalid: spec.clusterIPs[0]: Invalid value: ";
+    let words = "the cluster does not take it: Service \"a\" is invalid: spec.ipFamilies[0]: Invalid value: ";
     run.says(&format!("    ! Service {namespace}/a: {words}")).says("plan: 4 objects to create, 4 objects refused\n");
 
     // A dry run does not look at the range of node ports, so this shows only when it is done.
-    write("{type: NodePort, ports: [{port: 8080, nodePort: 9}]}");
+    write("service: {type: NodePort, ports: [{port: 8080, nodePort: 9}]}");
     desk.run(&["plan"]).exits(0);
     let run = desk.run(&["sync"]).exits(1).reads_well();
     let words = "FAILED: Service \"a\" is invalid: spec.ports[0].nodePort: Invalid value: 9: ";

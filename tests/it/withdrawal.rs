@@ -1,6 +1,7 @@
 //! Nothing goes that was not certainly withdrawn: sources that are spoiled in every way that an editor, a disk or a typo
 //! can spoil them.
 
+mod classes;
 mod edits;
 mod slips;
 mod sources;
