@@ -310,7 +310,7 @@ fn an_object_that_the_api_server_does_not_take_is_refused_in_the_servers_words()
     let words = "FAILED: Service \"a\" is invalid: spec.ports[0].nodePort: Invalid value: 9: ";
     let run = run.says(&format!("    + create Service {namespace}/a  {words}"));
     let run = run.says(&format!("    + create Deployment {namespace}/a  not tried\n"));
-    run.says("failed: 6 objects created\n").keeps_quiet_about("it is not healthy");
+    run.says("failed: 6 objects created, 1 object failed, 1 object not tried\n").keeps_quiet_about("it is not healthy");
     desk.run(&["history"]).exits(0).says("  create 6  exit 1  ");
 }
 
