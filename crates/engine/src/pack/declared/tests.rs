@@ -182,7 +182,8 @@ templates: [map.yaml]
 ";
     let schema = "{type: object, properties: {deployment: {type: object, properties: {replicas: {type: integer}}}}}";
     let map = "{apiVersion: v1, kind: Secret, metadata: {name: {{ name | json }}}, data: {n: {{ params.deployment.replicas | json_text | json }}}}";
-    let defaults = "{deployment: {replicas: 2}}";
+    // A number of four digits is base64 as well, as a Secret has it.
+    let defaults = "{deployment: {replicas: 2000}}";
     let files =
         [("pack.yaml", manifest), ("parameters.schema.yaml", schema), ("map.yaml", map), ("defaults.yaml", defaults)];
     Pack::declared(&BTreeMap::from(files), &Value::Null).expect("it is sound")
@@ -206,12 +207,12 @@ spec:
 fn a_config_map_that_is_referred_to_is_parameters() {
     let map = |name: &str| {
         format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: infra}}\ndata:\n  deployment: |\n    replicas: 3\n---\n"
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: infra}}\ndata:\n  deployment: |\n    replicas: 3000\n---\n"
         )
     };
     let rendering = of_config_maps(&(map("size") + &map("other")));
     assert_eq!(rendering.problems, []);
-    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], "3");
+    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], "3000");
     let unclaimed: Vec<&str> = rendering.unclaimed.iter().map(|(id, _)| id.name.as_str()).collect();
     assert_eq!(unclaimed, ["other"]);
 }
@@ -219,12 +220,12 @@ fn a_config_map_that_is_referred_to_is_parameters() {
 #[test]
 fn defaults_of_a_config_map_can_be_used_as_they_are_printed() {
     let mut document = defaults(&mapped(), "mapped").document;
-    assert_eq!(document["data"], serde_json::json!({"deployment": "replicas: 2\n"}));
+    assert_eq!(document["data"], serde_json::json!({"deployment": "replicas: 2000\n"}));
     assert!(document.get("spec").is_none());
     document["metadata"] = serde_json::json!({"name": "size", "namespace": "infra"});
     let rendering = of_config_maps(&crate::yaml::to_string(&document));
     assert_eq!(rendering.problems, []);
-    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], "2");
+    assert_eq!(rendering.units[0].objects[0].body()["data"]["n"], "2000");
 }
 
 #[test]
