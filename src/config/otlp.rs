@@ -61,7 +61,9 @@ impl OtlpConflict {
     /// Returns what to do next.
     pub fn hint(self) -> Option<&'static str> {
         match self {
-            Self::NoUrl => Some("write the address of a collector, such as http://localhost:4318"),
+            Self::NoUrl | Self::Way(WebhookConflict::Address) => {
+                Some("write the address of a collector, such as http://localhost:4318")
+            }
             Self::Way(WebhookConflict::UserInfo) => Some("put a token into a file, and name that in tokenFile"),
             Self::Way(WebhookConflict::Query) => Some("leave the query out; a token stands in tokenFile"),
             Self::Way(conflict) => conflict.hint(),
