@@ -1,4 +1,4 @@
-//! Examples of each command, as `--help` and the manual pages show them. A test runs them all, in this order.
+//! Examples of each command, as `--help` and the manual pages show them. A test runs each of them.
 
 use clap::{Command, CommandFactory as _};
 
@@ -29,7 +29,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "sync",
         &[
-            ("One round of all syncs, which asks first", "gatewright sync --yes"),
+            ("One round of all syncs, without a question", "gatewright sync --yes"),
             ("One sync on some clusters", "gatewright sync gateways --cluster 'eu-*' --yes"),
         ],
     ),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gatewright_engine::mask::MASK;
 use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
@@ -28,7 +29,6 @@ use tracing_subscriber::{EnvFilter, Layer};
 use crate::config::otlp::OtlpSettings;
 use crate::process::telemetry::{Part, clean};
 use crate::webhooks::connect;
-use gatewright_engine::mask::MASK;
 
 /// The time that the end of the process leaves for what is not sent yet.
 const LAST_WORDS: Duration = Duration::from_secs(3);

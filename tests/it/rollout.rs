@@ -106,7 +106,7 @@ fn what_is_not_healthy_on_the_first_cluster_reaches_no_other() {
     assert_eq!(fleet.with("edition: third"), ["canary", "dr", "edge", "lab"]);
 }
 
-/// What a process that was killed has sent to the first cluster is awaited by the next one, and then goes on.
+/// The change that a killed process has sent to the first cluster is awaited by the next one, and then goes on.
 #[test]
 fn a_rollout_goes_on_where_a_killed_process_has_left_it() {
     let fleet = fleet("");

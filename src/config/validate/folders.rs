@@ -33,8 +33,7 @@ impl Whereabouts {
     }
 
     fn overlaps(&self, other: &Self) -> bool {
-        let is_same = self.identity.is_some() && self.identity == other.identity;
-        is_same || self.path.starts_with(&other.path) || other.path.starts_with(&self.path)
+        self.is_within(other) || other.is_within(self)
     }
 
     /// Tells whether it is there, or in it.

@@ -25,7 +25,7 @@ pub(super) type Texts = BTreeMap<String, String>;
 
 type Free = Map<String, Value>;
 
-/// What a service says of its pods: presets say the rest, so that nothing has to be there, the containers neither.
+/// The part of a pod that a service says: presets say the rest, so that nothing has to be there, the containers neither.
 struct PodPart;
 
 impl JsonSchema for PodPart {

@@ -1,4 +1,4 @@
-//! What `ConfigMap`s and Secrets hold. Values are not shown, be they secret or not.
+//! The contents of `ConfigMap`s and Secrets. Values are not shown, be they secret or not.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Sheet;
 use crate::rules::pods::forms::{OF_KEYS, is_key};
 
-/// What servers read: bits that are left over do not matter to them.
+/// The base64 that servers read: bits that are left over do not matter to them.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

@@ -1,4 +1,4 @@
-//! What scales and protects pods: `HorizontalPodAutoscalers` and `PodDisruptionBudgets`.
+//! The objects that scale and protect pods: `HorizontalPodAutoscalers` and `PodDisruptionBudgets`.
 
 use serde_json::Value;
 

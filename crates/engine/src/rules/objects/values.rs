@@ -49,7 +49,7 @@ pub(super) fn check(sheet: &mut Sheet<'_>) {
     }
 }
 
-/// What only objects of a kind have.
+/// Judges the fields that only objects of a kind have.
 fn of_kind(sheet: &mut Sheet<'_>, (group, kind): (&str, &str), body: &Value) {
     let spec = &body["spec"];
     match (group, kind) {

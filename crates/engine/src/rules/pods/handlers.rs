@@ -1,4 +1,4 @@
-//! What is asked of containers: probes, and hooks at their start and end.
+//! The questions that containers are asked: probes, and hooks at their start and end.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{Pod, items, name, text};
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 const HOOKS: [&str; 2] = ["postStart", "preStop"];
 
-/// What a probe may do, and what a hook may.
+/// The handlers of a probe, and those of a hook.
 const OF_PROBES: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
 const OF_HOOKS: [&str; 4] = ["exec", "httpGet", "sleep", "tcpSocket"];
 
