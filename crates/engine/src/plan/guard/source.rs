@@ -34,7 +34,9 @@ fn another(owned: &Inventory, policies: &Policies) -> Option<Hold> {
     let message = if !before.is_empty() && !now.is_empty() && before != now {
         format!("what is owned here was rendered from {before}, and the source is {now} now")
     } else if is_elsewhere(owned, policies) {
-        format!("what is owned here was rendered from {now} of another project, or before this one was moved")
+        format!(
+            "what is owned here was rendered from {now} of another project, or before this one was moved or had this git remote"
+        )
     } else {
         return None;
     };
