@@ -150,10 +150,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.clusters.is_of_all() {
         lines.extend(gone::find(config, state).into_iter().map(|(name, syncs)| gone_line(state, name, syncs)));
     }
+    let unselected = if args.clusters.is_of_all() { gone::unselected(config, state) } else { BTreeMap::new() };
     match args.format.data() {
-        Some(data) => data.print(&json!({"schema": SCHEMA, "clusters": lines})),
+        Some(data) => data.print(&json!({"schema": SCHEMA, "clusters": lines, "unselected": unselected})),
         None if args.format == ListFormat::Name => print(&names(lines.iter().map(|line| &line.name))),
-        None => print(&text::of(&lines, args.format == ListFormat::Wide)),
+        None => {
+            print(&text::of(&lines, args.format == ListFormat::Wide));
+            for (sync, names) in &unselected {
+                print(&gone::unselected_words(config, sync, names));
+            }
+        }
     }
     Ok(worst(codes))
 }

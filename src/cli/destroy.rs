@@ -169,9 +169,8 @@ fn finish(session: &Session<'_>, prepared: &Prepared, report: &Report, args: &Ar
         };
         if report.clusters.get(name).is_some_and(|report| report.error.is_none())
             && session.block_on(emptied).map_err(fail)?
-            && let Some(audit) = session.audit(&args.sync, name)
         {
-            audit.forget()?;
+            audit::SEEN.remove(&session.state, &[&args.sync, name])?;
         }
     }
     let known = session.config.settings.syncs.get(&args.sync);

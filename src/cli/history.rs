@@ -22,7 +22,8 @@ pub(super) struct Args {
     #[arg(value_name = "SYNC")]
     sync: Option<String>,
     /// The most rounds that are listed.
-    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 20)]
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 20,
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     limit: usize,
     /// The output format; as JSON or YAML these are whole reports.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]

@@ -364,7 +364,7 @@ impl<'a> Session<'a> {
         Ok(self.state.installation()?.unwrap_or_else(|| digest(b"")[..32].to_owned()))
     }
 
-    /// Tells which clusters are gone on which some syncs have applied something, unless a command is about some clusters
+    /// Tells which clusters are gone, or do not belong to a sync any more, on which syncs have applied something, unless a command is about some clusters
     /// only.
     pub(super) fn tell_gone(&self, selection: &Selection) {
         if !selection.part.clusters.is_of_all() {
@@ -374,6 +374,11 @@ impl<'a> Session<'a> {
         for (name, syncs) in gone::find(&self.config, &self.state) {
             if syncs.iter().any(is_about) {
                 complain(&format!("gatewright: cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(&name)));
+            }
+        }
+        for (sync, clusters) in gone::unselected(&self.config, &self.state) {
+            if is_about(&sync) {
+                complain(&format!("gatewright: {}", gone::unselected_words(&self.config, &sync, &clusters)));
             }
         }
     }

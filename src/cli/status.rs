@@ -72,11 +72,14 @@ fn shown(
     let gone = if args.clusters.is_of_all() { gone::find(config, state) } else { BTreeMap::new() };
     let gone: BTreeMap<_, _> =
         gone.into_iter().filter(|(_, syncs)| args.sync.as_ref().is_none_or(|sync| syncs.contains(sync))).collect();
+    let unselected = if args.clusters.is_of_all() { gone::unselected(config, state) } else { BTreeMap::new() };
+    let is_about = |sync: &String| args.sync.as_ref().is_none_or(|wanted| wanted == sync);
+    let unselected: BTreeMap<_, _> = unselected.into_iter().filter(|(sync, _)| is_about(sync)).collect();
     let suspended = reports.keys().filter_map(|sync| suspended(sync).transpose()).collect::<Result<_, _>>()?;
     if let Some(data) = args.format.data() {
         return Ok(data.text(&json!({
             "schema": SCHEMA, "installation": installation, "sources": troubles, "syncs": reports,
-            "suspended": suspended, "gone": gone,
+            "suspended": suspended, "gone": gone, "unselected": unselected,
         })));
     }
     if args.format == ListFormat::Name {
@@ -95,6 +98,7 @@ fn shown(
         Extent { verbose: args.extent.verbose || args.format == ListFormat::Wide, ..args.extent },
     );
     out.extend(gone.keys().map(|name| format!("cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(name))));
+    out.extend(unselected.iter().map(|(sync, clusters)| gone::unselected_words(config, sync, clusters)));
     Ok(sanitize::lines(&out).into_owned())
 }
 

@@ -274,7 +274,7 @@ impl Sync {
         Siblings::new(&self.config, self.name(), &self.cluster.name, &known).within_limit(LIMIT)
     }
 
-    /// Tells which clusters of the sync are gone, once for all that are left.
+    /// Tells which clusters of the sync are gone or are not selected any more, once for all that are left.
     fn tell_gone(&self, shared: &Shared) {
         let clusters = self.config.settings.syncs.get(self.name()).map(|sync| self.config.clusters_of(sync));
         let is_first = clusters.is_some_and(|clusters| clusters.into_keys().next() == Some(self.cluster.name.as_str()));
@@ -286,6 +286,10 @@ impl Sync {
         let gone = gone.collect::<Vec<_>>().join(",");
         if !gone.is_empty() {
             warn!(sync = self.name(), gone, "clusters are {}", gone::WORDS);
+        }
+        if let Some(left) = gone::unselected(&self.config, &shared.state).get(self.name()) {
+            let clusters = left.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+            warn!(sync = self.name(), clusters, "not selected any more; what was applied there stays as it is");
         }
     }
 

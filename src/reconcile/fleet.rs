@@ -12,6 +12,7 @@ mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::problem::Problem;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
@@ -98,7 +99,9 @@ pub async fn run(
 /// Returns the clusters in the order in which a plan would reach them, if they are not reached at once.
 fn waves(order: &Order, clusters: &BTreeMap<String, ClusterReport>) -> Vec<Vec<String>> {
     let rollout = order.rollout.as_ref().filter(|_| order.mode == Mode::Plan && order.undo.is_none());
-    let rolls = |report: &ClusterReport| report.steps.iter().any(StepReport::rolls_pods);
+    let rolls = |report: &ClusterReport| {
+        report.steps.iter().any(StepReport::rolls_pods) || report.waits_for(Guard::RolloutApproval)
+    };
     let rolled: Vec<&str> = clusters.iter().filter(|(_, it)| rolls(it)).map(|(name, _)| name.as_str()).collect();
     rollout.map(|rollout| rollout.order(&rolled)).filter(|waves| waves.len() > 1).unwrap_or_default()
 }

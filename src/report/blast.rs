@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::text::{count, listed};
 
 use super::action::StepAction;
@@ -28,19 +29,23 @@ pub fn blast(report: &Report) -> Option<String> {
     Some(format!("{touched} of {units} on {on} {word}: {changes}{pods}"))
 }
 
-/// Says in which order a plan reaches the clusters on which it replaces pods; `None` if that is at once.
+/// Says in which order a plan reaches the clusters on which it replaces pods, and where a person agrees first; `None` if
+/// that is at once.
 pub fn order(report: &Report) -> Option<String> {
+    let waits = |name: &String| report.clusters.get(name).is_some_and(|it| it.waits_for(Guard::RolloutApproval));
+    let is_asked = |wave: &Vec<String>| wave.iter().any(waits);
     match report.waves.as_slice() {
         [] | [_] => None,
-        [first, _] if first.len() == 1 => {
+        [first, second] if first.len() == 1 && !is_asked(first) && !is_asked(second) => {
             Some(format!("first on cluster {}, on the others once it is healthy there", first[0]))
         }
         waves => {
-            let of = |wave: &Vec<String>| match wave.as_slice() {
+            let names = |wave: &Vec<String>| match wave.as_slice() {
                 [name] => format!("on {name}"),
                 names => format!("on {} ({})", count(names.len(), "cluster"), listed(names, MOST_NAMES)),
             };
-            let waves: Vec<String> = waves.iter().map(of).collect();
+            let agreed = |wave: &Vec<String>| if is_asked(wave) { " once a person has agreed" } else { "" };
+            let waves: Vec<String> = waves.iter().map(|wave| names(wave) + agreed(wave)).collect();
             Some(format!("in waves: {}, each once it is healthy on those before", waves.join("; ")))
         }
     }

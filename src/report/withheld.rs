@@ -39,6 +39,13 @@ impl<T> From<T> for Dated<T> {
     }
 }
 
+impl ClusterReport {
+    /// Tells whether something is held by a guard.
+    pub(crate) fn waits_for(&self, guard: Guard) -> bool {
+        self.holds.iter().any(|hold| hold.guard == guard)
+    }
+}
+
 impl UnitReport {
     /// Begins the report of a unit.
     pub fn new(unit: ObjectId, state: UnitState) -> Self {

@@ -2,6 +2,7 @@
 //! alone.
 
 mod products;
+mod served;
 
 use std::fs;
 use std::path::Path;

@@ -331,3 +331,22 @@ fn a_sync_goes_from_a_cluster_when_it_is_healthy_on_another() {
     assert_eq!(fleet.with("edition: first"), [""; 0]);
     assert_eq!(fleet.with("edition: third"), ["canary"]);
 }
+
+#[test]
+fn a_plan_says_where_a_person_agrees_first() {
+    let desk = Desk::empty("gatewright.yaml");
+    let clusters = ["a", "b", "c"].map(|name| format!("{name}: {{directory: {{path: {name}}}}}")).join(", ");
+    let waves = "[{clusters: {names: [a]}}, {clusters: {names: [b]}, approval: true}, {clusters: {names: [c]}}]";
+    desk.write(
+        "gatewright.yaml",
+        &format!(
+            "stateDir: state\nsources: {{specs: {{directory: {{path: specs, settle: 0s}}}}}}\nclusters: {{{clusters}}}\n\
+             syncs: {{edge: {{source: specs, createNamespaces: true, clusters: {{names: [a, b, c]}}, rollout: {{waves: {waves}}}}}}}\n"
+        ),
+    );
+    desk.write("specs/a.yaml", &gateway("infra", "a", 80));
+    desk.run(&["sync"]).exits(0);
+    desk.write("specs/a.yaml", &gateway("infra", "a", 8080));
+    let plan = desk.run(&["plan"]);
+    plan.says("  in waves: on a; on b once a person has agreed; on c, each once it is healthy on those before\n");
+}

@@ -75,7 +75,13 @@ pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
 pub(crate) fn only<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |candidate: &str| strsim::damerau_levenshtein(&written.to_lowercase(), &candidate.to_lowercase());
     // What suggestions are made of is wider: nothing else may come into question at all.
-    let mut near = candidates.into_iter().filter(|candidate| distance(candidate) <= 1 + written.len() / 4);
+    let mut near: Vec<&str> =
+        candidates.into_iter().filter(|candidate| distance(candidate) <= 1 + written.len() / 4).collect();
+    // Only its case is wrong.
+    if near.iter().filter(|candidate| distance(candidate) == 0).count() == 1 {
+        near.retain(|candidate| distance(candidate) == 0);
+    }
+    let mut near = near.into_iter();
     let only = near.next().filter(|_| near.next().is_none())?;
     (distance(only) <= 1 + written.len() / 8).then_some(only)
 }

@@ -6,6 +6,7 @@
 
 pub mod name;
 pub mod row;
+pub(crate) mod served;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};

@@ -19,6 +19,7 @@ pub mod policies;
 mod ports;
 mod protocols;
 mod references;
+mod routes;
 mod services;
 mod sets;
 mod table;
@@ -36,7 +37,7 @@ use crate::object::ObjectId;
 use crate::pack::Packs;
 use crate::problem::{Problem, Scope};
 use crate::references::is_referred_to;
-use crate::spec::{GATEWAY_API, Specs};
+use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::text::did_you_mean;
 use crate::unit::{Options, Rendering, Unit};
 use found::{Context, Sheet};
@@ -146,7 +147,23 @@ fn check(context: &Context<'_>, open: &mut Open) -> Vec<(ObjectId, Problem)> {
         open.is_named(&document.id, sheet.named);
         found.extend(sheet.problems.into_iter().map(|problem| (holds.clone(), problem)));
     }
+    found.extend(of_routes(context));
     found
+}
+
+/// The same of routes, which no pack claims.
+fn of_routes(context: &Context<'_>) -> Vec<(ObjectId, Problem)> {
+    let specs = context.specs;
+    let is_route = |document: &&Document| document.id.group == GATEWAY_API && specs.kinds.of(&document.id).route;
+    let mut routes = specs.unclaimed.iter().filter(is_route).peekable();
+    let services = if routes.peek().is_some() { routes::services(specs) } else { BTreeMap::new() };
+    let check = |route: &Document| {
+        let mut sheet = Sheet::new(context, route);
+        routes::check(&mut sheet, &services);
+        let id = specs.placed(route);
+        sheet.problems.into_iter().map(move |problem| (id.clone(), problem)).collect::<Vec<_>>()
+    };
+    routes.take_while(|_| !interrupt::is_given()).flat_map(check).collect()
 }
 
 impl Rendering {

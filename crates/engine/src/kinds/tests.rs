@@ -138,7 +138,8 @@ fn kinds_have_rules_of_health_of_their_own() {
 #[test]
 fn kinds_refer_to_others() {
     use row::Selects;
-    check(|row| row.route, &[(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")]);
+    let routes = ["HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute"].map(|kind| (GATEWAY_API, kind));
+    check(|row| row.route, &routes);
     check(|row| row.selects == Selects::Pods, &[("", "Service")]);
     check(|row| row.selects == Selects::Workload, &[("policy", "PodDisruptionBudget")]);
     let paths: Vec<(String, String)> = all(|row| Some(row.refers_to.first()?.path.clone()));

@@ -88,6 +88,19 @@ pub(super) fn selector(sheet: &mut Sheet<'_>, path: &[&str]) {
     }
 }
 
+/// Tells whether a listener takes routes of a kind, as far as the standard says it: by its protocol, and by the kinds that it
+/// allows.
+pub(super) fn takes(listener: &Listener<'_>, kind: &str) -> bool {
+    let protocol = listener.protocol();
+    let is_known = ROUTES.iter().any(|(_, protocols)| protocols.contains(&protocol));
+    let is_of_protocol = ROUTES.iter().any(|(name, protocols)| *name == kind && protocols.contains(&protocol));
+    let allowed = listener.node.at(["allowedRoutes", "kinds"]).map(Node::items).unwrap_or_default();
+    let is_it = |node: &Node| {
+        text(node, &["kind"]) == Some(kind) && text(node, &["group"]).is_none_or(|group| group == GATEWAY_API)
+    };
+    (!is_known || is_of_protocol) && (allowed.is_empty() || allowed.iter().any(is_it))
+}
+
 fn hostname(sheet: &mut Sheet<'_>, listener: &Listener<'_>) {
     let Some(hostname) = listener.text(&["hostname"]) else { return };
     if hostname.parse::<Ipv4Addr>().is_err() {

@@ -25,9 +25,12 @@ use serde_json::Value;
 use super::Id;
 use super::pods;
 use super::policies::Policies;
-use super::table::OBJECT_VALUE;
+use super::table::{OBJECT_VALUE, UNKNOWN_KIND};
 use super::texts::{Step, Texts};
-use crate::kinds;
+use crate::kinds::{
+    self,
+    served::{self, Unknown},
+};
 use crate::object::{Object, ObjectId};
 use crate::overlay::Overlay;
 use crate::problem::{Place, Problem, Scope};
@@ -47,6 +50,11 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
+    /// Tells whether it is about a kind that resembles none that is known, as other programs have them.
+    pub(crate) fn is_of_others(&self) -> bool {
+        self.rule == UNKNOWN_KIND && self.problem.hint.is_none()
+    }
+
     /// Returns it as a warning.
     pub(crate) fn weak(self) -> Self {
         Self { is_weak: true, ..self }
@@ -96,6 +104,9 @@ pub(crate) fn find_in_document(
     (kinds, policies): (&kinds::Table, &Policies),
 ) -> Vec<Finding> {
     let texts = Texts::of_document(document, object.id(), overlays);
+    if let Some(unknown) = unknown_kind(document, kinds) {
+        return vec![unknown];
+    }
     let mut findings = of_object(object, (&texts, kinds));
     let mut sheet = Sheet { object, kinds, texts: &texts, findings: Vec::new() };
     for twice in duplicates::find(slice::from_ref(object), kinds) {
@@ -105,6 +116,15 @@ pub(crate) fn find_in_document(
     findings.extend(sheet.findings);
     findings.extend(pods::find(slice::from_ref(object), &texts, (kinds, policies)));
     findings
+}
+
+/// Says that no API server knows the kind of a document.
+fn unknown_kind(document: &Document, kinds: &kinds::Table) -> Option<Finding> {
+    let Unknown { field, message, hint, fix, is_certain } = served::unknown(&document.gvk, kinds)?;
+    let old = if field == "kind" { document.id.kind.clone() } else { document.gvk.api_version() };
+    let problem = Problem { hint, ..Problem::document(document.place_of(&[field]), message) };
+    let problem = problem.fixed(&old, fix.as_deref()).about(document.id.clone()).by(UNKNOWN_KIND);
+    Some(Finding { rule: UNKNOWN_KIND, is_weak: !is_certain, wants: None, problem })
 }
 
 /// Tells whether people have written a part of the objects of a spec: what stands in parameters goes into them as it is. Those

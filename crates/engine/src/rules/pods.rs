@@ -101,7 +101,7 @@ impl<'a> Pod<'a> {
     }
 
     fn problem(&self, (rule, path): (Id, &[&str]), (message, hint): (String, String)) -> Problem {
-        let place = self.texts.place(path);
+        let place = self.texts.place(self.spec, path);
         // A document that goes to the cluster by itself is named anyway.
         let is_own = self.texts.id == self.owner.id();
         let message = if is_own { message } else { format!("{}: {message}", self.owner.id()) };

@@ -1,7 +1,7 @@
 //! Listener sets: what is wrong in their listeners, and whether their Gateway lets them attach.
 
 use super::certificates;
-use super::found::{Sheet, text};
+use super::found::Sheet;
 use super::listeners::{self, Listener};
 use super::table::LISTENER_SET_NOT_ALLOWED;
 use super::{ports, protocols};
@@ -33,7 +33,7 @@ fn refusal(sheet: &Sheet<'_>, parent: &ObjectId) -> Option<(String, String)> {
         return (!specs.broken.contains_key(parent)).then_some((message, hint));
     };
     let namespace = &sheet.document.id.namespace;
-    let message = match text(&gateway.root, &listener_set::FROM).unwrap_or("None") {
+    let message = match listener_set::allowed(gateway) {
         "None" => format!("its {parent} allows no listener sets"),
         _ => format!("its {parent} allows no listener sets of namespace {namespace:?}"),
     };

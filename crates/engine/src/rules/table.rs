@@ -45,6 +45,11 @@ pub(super) const IMAGE_POLICY: Id = Id(38);
 pub(super) const CERTIFICATE_INVALID: Id = Id(39);
 pub(super) const CERTIFICATE_EXPIRED: Id = Id(40);
 pub(super) const CERTIFICATE_HOSTNAME: Id = Id(41);
+pub(super) const UNKNOWN_KIND: Id = Id(42);
+pub(super) const ROUTE_PARENT: Id = Id(43);
+pub(super) const ROUTE_HOSTNAME: Id = Id(44);
+pub(super) const ROUTE_NOT_ALLOWED: Id = Id(45);
+pub(super) const ROUTE_BACKEND: Id = Id(46);
 
 const fn rule(
     (id, name): (Id, &'static str),
@@ -65,7 +70,7 @@ const CONFLICT: (&str, &str) = ("Conflicted=True", "ProtocolConflict");
 const NO_CONDITION: (&str, &str) = ("", "");
 
 /// All rules, in the order of their ids.
-pub static ALL: [Rule; 41] = [
+pub static ALL: [Rule; 46] = [
     rule(
         (CLASS_NOT_FOUND, "class-not-found"),
         Error,
@@ -306,6 +311,36 @@ pub static ALL: [Rule; 41] = [
         Warning,
         NO_CONDITION,
         "No certificate of a listener is for its hostname.",
+    ),
+    rule(
+        (UNKNOWN_KIND, "unknown-kind"),
+        Error,
+        NO_CONDITION,
+        "A document is of a group, version or kind that no API server has.",
+    ),
+    rule(
+        (ROUTE_PARENT, "route-parent"),
+        Warning,
+        ("Accepted=False", "NoMatchingParent"),
+        "A route names a Gateway, a listener or a port that is misspelled or not there.",
+    ),
+    rule(
+        (ROUTE_HOSTNAME, "route-hostname"),
+        Warning,
+        ("Accepted=False", "NoMatchingListenerHostname"),
+        "No hostname of a route is one of the listeners that it names.",
+    ),
+    rule(
+        (ROUTE_NOT_ALLOWED, "route-not-allowed"),
+        Warning,
+        ("Accepted=False", "NotAllowedByListeners"),
+        "The listeners that a route names take no routes of its kind, or none of its namespace.",
+    ),
+    rule(
+        (ROUTE_BACKEND, "route-backend"),
+        Warning,
+        ("ResolvedRefs=False", "BackendNotFound"),
+        "A route sends to a Service that is misspelled, or to a port that the Service does not have.",
     ),
 ];
 

@@ -1,5 +1,7 @@
 //! The texts that objects were made of, and the place in them of something that is in an object.
 
+mod likeness;
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -62,10 +64,14 @@ impl<'a> Texts<'a> {
         &self.whole
     }
 
-    /// Returns where a part of a pod is written: the item of a list in a path is told by its name. Where nobody has written
-    /// it, that is the spec.
-    pub(super) fn place(&self, path: &[&str]) -> Place {
-        self.written(path).unwrap_or_else(|| self.whole.clone())
+    /// Returns where a part of a pod with this spec is written: the item of a list in a path is told by its name. Where nobody
+    /// has written it, that is the spec.
+    pub(super) fn place(&self, spec: &Value, path: &[&str]) -> Place {
+        let by_value = || {
+            let (index, node) = likeness::find(spec, path, &self.nodes)?;
+            Some(Place::at(self.nodes.get(index)?.0, node.position))
+        };
+        by_value().or_else(|| self.written(path)).unwrap_or_else(|| self.whole.clone())
     }
 
     /// Returns where something is written, all of the path or as much of its end as is anywhere.

@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::gateway::Listener;
 use super::{Document, Resource, Specs};
-use crate::yaml::{Content, Node};
+use crate::selector::{Expression, labels_match};
+use crate::yaml::Node;
 
 /// Listeners of a Gateway that somebody else owns.
 pub type ListenerSet = Resource<ListenerSetSpec>;
@@ -37,27 +38,46 @@ pub struct ParentRef {
 }
 
 /// The path of what a Gateway says of the namespaces from which listener sets may attach.
-pub(crate) const FROM: [&str; 4] = ["spec", "allowedListeners", "namespaces", "from"];
+const NAMESPACES: [&str; 3] = ["spec", "allowedListeners", "namespaces"];
 
-/// Tells whether a Gateway lets listener sets of a namespace attach, as far as the source shows (GEP-1713): by itself it
-/// lets none.
+/// A selector of namespaces by their labels.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LabelSelector {
+    match_labels: Option<BTreeMap<String, String>>,
+    match_expressions: Option<Vec<Expression>>,
+}
+
+/// Returns the namespaces from which a Gateway lets listener sets attach, as it says it (GEP-1713): by itself from none.
+pub(crate) fn allowed(gateway: &Document) -> &str {
+    gateway.root.at(NAMESPACES).and_then(|namespaces| namespaces.get("from")).and_then(Node::as_str).unwrap_or("None")
+}
+
+/// Tells whether a Gateway lets listener sets of a namespace attach, as far as the source shows.
 pub(crate) fn allows(specs: &Specs, gateway: &Document, namespace: &str) -> bool {
-    match gateway.root.at(FROM).and_then(Node::as_str).unwrap_or("None") {
+    admits(specs, (gateway.root.at(NAMESPACES), "None"), (&gateway.id.namespace, namespace))
+}
+
+/// Tells whether a choice of namespaces has one in it, as far as the source shows; where nothing is said it is the `usual`
+/// choice.
+pub(crate) fn admits(
+    specs: &Specs,
+    (namespaces, usual): (Option<&Node>, &str),
+    (own, namespace): (&str, &str),
+) -> bool {
+    let field = |name: &str| namespaces.and_then(|namespaces| namespaces.get(name));
+    match field("from").and_then(Node::as_str).unwrap_or(usual) {
         "All" => true,
-        "Same" => *namespace == *gateway.id.namespace,
+        "Same" => namespace == own,
         // Namespaces that are not in the source may have any labels.
-        "Selector" => specs.known.labels(namespace).is_none_or(|labels| selects(gateway, &labels)),
+        "Selector" => specs.known.labels(namespace).is_none_or(|labels| selects(field("selector"), &labels)),
         _ => false,
     }
 }
 
-/// Tells whether the selector of a Gateway may select a namespace with these labels.
-fn selects(gateway: &Document, labels: &BTreeMap<String, String>) -> bool {
-    let path = ["spec", "allowedListeners", "namespaces", "selector", "matchLabels"];
-    let wanted = gateway.root.at(path).into_iter().flat_map(Node::fields);
-    let has = |(key, value): (&str, &Content)| match value {
-        Content::String(value) => labels.get(key) == Some(value),
-        _ => false,
-    };
-    wanted.map(|(key, field)| (key, &field.node.content)).all(has)
+/// Tells whether a selector selects these labels; one that cannot be read is somebody else's trouble.
+fn selects(selector: Option<&Node>, labels: &BTreeMap<String, String>) -> bool {
+    let selector = selector.map(|node| serde_json::from_value::<LabelSelector>(node.to_value()));
+    let Some(Ok(LabelSelector { match_labels, match_expressions })) = selector else { return true };
+    labels_match(labels, match_labels.as_ref(), match_expressions.as_deref())
 }

@@ -102,11 +102,14 @@ impl Rendering {
     }
 }
 
-/// Returns what is wrong with a document that nobody applies, which is said to whoever checks it, and holds nothing.
+/// Returns what is wrong with a document that nobody applies, which is said to whoever checks it, and holds nothing. Other
+/// programs have files of kinds that no API server has, so of those only slips are told.
 fn unapplied(document: &Document, (specs, options): (&Specs, &Options)) -> Vec<Finding> {
-    let Some(object) = options.is_check.then(|| written(document).ok()).flatten() else { return Vec::new() };
+    // Of a kind that was probably meant for a pack it is said already.
+    let is_asked = options.is_check && !specs.reading.is_misspelled(&document.place());
+    let Some(object) = is_asked.then(|| written(document).ok()).flatten() else { return Vec::new() };
     let findings = objects::find_in_document(&object, (document, &[]), (&specs.kinds, &specs.policies));
-    findings.into_iter().map(Finding::weak).collect()
+    findings.into_iter().filter(|finding| !finding.is_of_others()).map(Finding::weak).collect()
 }
 
 /// Fills the unit of a document with what is applied: the document as it is, but for what overlays change.

@@ -139,7 +139,7 @@ fn shared(pod: &mut Pod<'_>, path: &[&str], context: &Value) {
     for field in IDS {
         if context[field].as_number().is_some_and(|it| !it.as_i64().is_some_and(|it| (0..=MOST_ID).contains(&it))) {
             let message = format!("{field} is {}", context[field]);
-            pod.say(path, (message, "write a number from 0 to 2147483647"));
+            pod.say(&[path, &[field]].concat(), (message, "write a number from 0 to 2147483647"));
         }
     }
     for field in PROFILES {
@@ -158,7 +158,7 @@ fn shared(pod: &mut Pod<'_>, path: &[&str], context: &Value) {
             }
             _ => continue,
         };
-        pod.say(path, (message, hint));
+        pod.say(&[path, &[field]].concat(), (message, hint));
     }
 }
 

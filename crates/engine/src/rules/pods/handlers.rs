@@ -17,6 +17,9 @@ const OF_HOOKS: [&str; 4] = ["exec", "httpGet", "sleep", "tcpSocket"];
 const COUNTS: [&str; 5] =
     ["failureThreshold", "initialDelaySeconds", "periodSeconds", "successThreshold", "timeoutSeconds"];
 
+/// The field of a pod, and of a probe, that says how long it may take to end.
+const GRACE: &str = "terminationGracePeriodSeconds";
+
 /// The time that a pod has to end if it does not say how long, in seconds.
 const USUAL_GRACE: i64 = 30;
 
@@ -51,18 +54,21 @@ fn probe(pod: &mut Pod<'_>, path: &[&str], probe: &Value) {
     one_of(pod, path, (field, probe), &OF_PROBES);
     handler(pod, path, probe);
     for count in COUNTS.into_iter().filter(|count| probe[*count].as_i64().is_some_and(|number| number < 0)) {
-        pod.say(path, (format!("{count} of {field} is less than 0"), "write 1 or more"));
+        let message = format!("{count} of {field} is less than 0");
+        pod.say(&[path, &[count]].concat(), (message, "write 1 or more"));
     }
     let only_once = field != "readinessProbe";
     if only_once && probe["successThreshold"].as_i64().is_some_and(|times| times > 1) {
-        pod.say(path, (format!("successThreshold of {field} is more than 1"), "leave it out"));
+        let message = format!("successThreshold of {field} is more than 1");
+        pod.say(&[path, &["successThreshold"]].concat(), (message, "leave it out"));
     }
-    let grace = &probe["terminationGracePeriodSeconds"];
+    let grace = &probe[GRACE];
     if !only_once && !grace.is_null() {
-        let message = format!("{field} has terminationGracePeriodSeconds, and ends no container");
-        pod.say(path, (message, "leave it out"));
+        let message = format!("{field} has {GRACE}, and ends no container");
+        pod.say(&[path, &[GRACE]].concat(), (message, "leave it out"));
     } else if grace.as_i64().is_some_and(|seconds| seconds < 1) {
-        pod.say(path, (format!("terminationGracePeriodSeconds of {field} is {grace}"), "write 1 or more"));
+        let message = format!("{GRACE} of {field} is {grace}");
+        pod.say(&[path, &[GRACE]].concat(), (message, "write 1 or more"));
     }
 }
 
@@ -73,26 +79,24 @@ fn handler(pod: &mut Pod<'_>, path: &[&str], value: &Value) {
         pod.say(path, (format!("exec of {field} has no command"), "write the program and its arguments, as a list"));
     }
     for kind in ["grpc", "httpGet", "tcpSocket"].into_iter().filter(|kind| value[*kind].is_object()) {
-        reached(pod, path, (&format!("{kind} of {field}"), &value[kind]["port"]));
+        reached(pod, &[path, &[kind]].concat(), (&format!("{kind} of {field}"), &value[kind]["port"]));
     }
     let request = &value["httpGet"];
     let scheme = text(request, "scheme");
     if !["", "HTTP", "HTTPS"].contains(&scheme) {
         let message = format!("the scheme of {field} is {scheme:?}, but must be HTTP or HTTPS");
-        pod.say(path, (message, "write HTTP or HTTPS"));
+        pod.say(&[path, &["httpGet", "scheme"]].concat(), (message, "write HTTP or HTTPS"));
     }
     for header in items(&request["httpHeaders"]).map(name).filter(|header| !is_header(header)) {
-        pod.say(
-            path,
-            (format!("{field} sends the header {header:?}, which is none"), "write letters, digits and dashes"),
-        );
+        let message = format!("{field} sends the header {header:?}, which is none");
+        pod.say(&[path, &["httpGet", "httpHeaders", header]].concat(), (message, "write letters, digits and dashes"));
     }
     sleep(pod, path, &value["sleep"]);
 }
 
 /// A hook sleeps no longer than the pod may take to end.
 fn sleep(pod: &mut Pod<'_>, path: &[&str], sleep: &Value) {
-    let grace = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(USUAL_GRACE);
+    let grace = pod.spec[GRACE].as_i64().unwrap_or(USUAL_GRACE);
     let seconds = sleep["seconds"].as_i64().unwrap_or_default();
     if grace >= 0 && sleep.is_object() && !(0..=grace).contains(&seconds) {
         let field = path.last().copied().unwrap_or_default();

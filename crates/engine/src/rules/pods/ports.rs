@@ -50,7 +50,10 @@ pub(super) fn reached(pod: &mut Pod<'_>, path: &[&str], (what, port): (&str, &Va
     match port {
         Value::Null => pod.say(path, (format!("{what} has no port"), "write the number or the name of a port")),
         Value::String(text) if !is_port(text) => {
-            pod.say(path, (format!("{what} has the port {text:?}, which is no name of a port"), port_hint(text)));
+            pod.say(
+                &[path, &["port"]].concat(),
+                (format!("{what} has the port {text:?}, which is no name of a port"), port_hint(text)),
+            );
         }
         port => number(pod, path, ("port", port), 1),
     }
@@ -61,6 +64,10 @@ fn number(pod: &mut Pod<'_>, path: &[&str], (field, value): (&str, &Value), leas
     let Some(number) = value.as_number() else { return };
     if !number.as_u64().is_some_and(|number| (least..=MOST_PORT).contains(&number)) {
         let message = format!("{field} is {number}, which is no port");
-        pod.add((POD_VALUE, false), path, (message, format!("write a number from 1 to {MOST_PORT}")));
+        pod.add(
+            (POD_VALUE, false),
+            &[path, &[field]].concat(),
+            (message, format!("write a number from 1 to {MOST_PORT}")),
+        );
     }
 }
