@@ -120,6 +120,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    #[command(alias = "reconcile")]
     Sync(sync::Args),
     Plan(plan::Args),
     Diff(diff::Args),
@@ -137,6 +138,7 @@ enum Command {
     Render(render::Args),
     Init(init::Args),
     Import(import::Args),
+    #[command(alias = "validate")]
     Check(check::Args),
     Schema(schema::Args),
     Lsp(lsp::Args),

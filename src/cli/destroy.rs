@@ -14,6 +14,7 @@ use super::view::Extent;
 use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, check_names, complain, print, worst};
 use crate::config::settings::SyncSettings;
 use crate::inventory::{audit, store};
+use crate::reconcile::gone;
 use crate::report::{ClusterReport, Mode, NOTHING, Report};
 
 /// Delete everything that a sync owns, on all of its clusters or on some.
@@ -52,10 +53,13 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let session = args.elsewhere.open(context, &args.cluster)?;
-    check_names("cluster", &args.cluster, &session.config.settings.clusters)?;
+    check_names_or_gone(&session, &args.cluster)?;
     check_gone(&session, args)?;
     replaced::check(&session, args)?;
     let settings = settings(&session, args)?;
+    if args.cluster.is_empty() {
+        session.tell_gone_from(Some(&args.sync));
+    }
     let _lock = session.state.lock()?;
     check_needed(&session, args, &settings)?;
     let nothing = session.config.clusters_of(&settings).into_keys().map(|name| (name.to_owned(), Rendering::default()));
@@ -83,6 +87,21 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     session.keep(&report);
     session.send();
     finish(&session, &prepared, &report, args)
+}
+
+/// Refuses clusters that are not configured; of those that are gone it says how they can be reached.
+fn check_names_or_gone(session: &Session<'_>, names: &[String]) -> Result<(), Failure> {
+    let gone = gone::find(&session.config, &session.state);
+    if let Some(name) = names.iter().find(|name| gone.contains_key(*name)).filter(|name| !is_configured(session, name))
+    {
+        let failure = Failure::usage(format!("cluster {name:?} is gone from the configuration"));
+        return Err(failure.hint("say how it can be reached: --kubeconfig FILE"));
+    }
+    check_names("cluster", names, &session.config.settings.clusters)
+}
+
+fn is_configured(session: &Session<'_>, name: &str) -> bool {
+    session.config.settings.clusters.contains_key(name)
 }
 
 /// Refuses a cluster that is gone and on which this host knows nothing of the sync: it could not tell whether a kubeconfig

@@ -9,11 +9,13 @@ use super::choice::Choice;
 use super::elsewhere::Elsewhere;
 use super::format::{ListFormat, names};
 use super::inventory::failed;
-use super::session::is_chosen;
+use super::session::{Session, is_chosen};
 use super::table::table;
 use super::view::Extent;
-use super::{Context, Failure, print, worst};
+use super::{Context, EXIT_FAILED, Failure, print, worst};
+use crate::cluster::Cluster;
 use crate::inventory::maintenance::orphans::{Abandoned, Orphan, Orphans, find};
+use crate::reconcile::aliases;
 use crate::report::brief::{Line, brief};
 
 /// List what bears the marks of this installation and stands in no inventory of its syncs, and inventories of syncs that
@@ -53,6 +55,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         let is_gone = args.elsewhere.is_said();
         let configured: BTreeSet<&str> = selected.filter(|_| !is_gone).map(|(sync, _)| sync.as_str()).collect();
         let cluster = session.cluster(name)?;
+        if is_gone {
+            check_identity(&session, name, cluster.as_ref())?;
+        }
         match session.block_on(find(cluster.as_ref(), &installation, &configured, session.kinds())) {
             Ok(orphans) => drop(all.insert(name.clone(), orphans)),
             Err(error) => codes.push(failed(name, &error).tell()),
@@ -66,6 +71,18 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         None => print(&told(&all, args.summary)),
     }
     Ok(worst(codes))
+}
+
+/// Makes sure that a kubeconfig leads to the cluster that this host has worked on by a name: with those of another one all
+/// that is owned there would look like left behind.
+fn check_identity(session: &Session<'_>, name: &str, cluster: &dyn Cluster) -> Result<(), Failure> {
+    let Some(before) = aliases::identity(&session.state, name) else { return Ok(()) };
+    let now = session.block_on(cluster.identity()).map_err(|error| failed(name, &error))?;
+    if now == before {
+        return Ok(());
+    }
+    let message = format!("the kubeconfig leads to cluster {now}, and what this host has called {name:?} is {before}");
+    Err(Failure { code: EXIT_FAILED, message, hint: Some("name the kubeconfig of that one".to_owned()) })
 }
 
 /// Writes what there is: clusters with nothing are one line, and in a summary all that have as much.

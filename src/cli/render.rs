@@ -103,7 +103,13 @@ impl Specs {
     ) -> Result<Self, Failure> {
         let config = config(context, needs_config)?;
         let packs = packs(context, config.as_ref())?;
-        let tree = joined(parts(paths)?);
+        let mut parts = parts(paths)?;
+        if let Some(config) = &config {
+            for (path, (_, tree)) in paths.iter().zip(&mut parts) {
+                leave_out_own(config, path, tree);
+            }
+        }
+        let tree = joined(parts);
         let source = Source::load(&tree, &packs, target_namespace);
         Ok(Self { config, packs, source, tree })
     }
@@ -153,6 +159,19 @@ pub(super) fn parts(paths: &[PathBuf]) -> Result<Vec<(String, Tree)>, Failure> {
             .hint("name a folder with specs, such as examples/quickstart/specs"));
     }
     Ok(parts)
+}
+
+/// Takes out of a folder what this program writes there and its config file, none of which is a spec.
+fn leave_out_own(config: &Config, path: &Path, tree: &mut Tree) {
+    let clusters = config.settings.clusters.values().filter_map(|cluster| Some(&cluster.directory.as_ref()?.path));
+    let own = [&config.file, &config.state_dir, &config.reports_dir].into_iter().chain(clusters);
+    let own = own.chain(&config.settings.cluster_folders);
+    let root = path.canonicalize().ok();
+    let below = |own: &PathBuf| own.canonicalize().ok()?.strip_prefix(root.as_ref()?).ok().map(Path::to_path_buf);
+    let own: Vec<PathBuf> = own.filter_map(below).filter(|own| !own.as_os_str().is_empty()).collect();
+    if !own.is_empty() {
+        *tree = tree.only(|file, _| !own.iter().any(|own| Path::new(file).starts_with(own)));
+    }
 }
 
 /// Returns one tree of several, their files named as on the command line.

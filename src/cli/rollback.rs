@@ -13,10 +13,11 @@ use super::session::{Prepared, Session, is_chosen};
 use super::sync::{How, round_back};
 use super::{Context, EXIT_FAILED, Failure, check_names, complain, complain_line, print, worst};
 use crate::basics::sanitize;
+use crate::config::Config;
 use crate::history::archive::sets::{self, Set};
 use crate::history::archive::vault::{Vault, VaultError};
 use crate::reconcile::rollout::{Rollout, record};
-use crate::report::{ClusterReport, Mode, Report, UnitReport, UnitState};
+use crate::report::{ClusterReport, ClusterState, Mode, Report, UnitReport, UnitState};
 use crate::state::State;
 use goal::{Goal, Sets};
 
@@ -53,12 +54,23 @@ pub(super) struct Args {
     how: How,
 }
 
+impl Args {
+    /// Returns the sync that is to go back, if it is to go back and nobody has said where to.
+    pub(super) fn sync_to_go_back(&self, config: &Config) -> Option<&str> {
+        let is_asked = !self.list && self.to.is_none() && config.settings.syncs.contains_key(&self.sync);
+        is_asked.then_some(self.sync.as_str())
+    }
+}
+
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     args.how.check()?;
     let session = Session::open(context)?;
     check_names("sync", [&args.sync], &session.config.settings.syncs)?;
     let clusters = clusters(&session, args)?;
+    if args.clusters.is_of_all() {
+        session.tell_gone_from(Some(&args.sync));
+    }
     let _lock = if args.dry_run || args.list { None } else { session.lock_with_siblings()? };
     let (vault, sets) = kept(&session, &args.sync, &clusters)?;
     let goals = goals(args, &session.state, (vault.as_ref(), &sets))?;
@@ -81,6 +93,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let report = round_back(context, &args.how, &session, prepared)?;
     if let Some(report) = &report {
         start_over(&session.state, report)?;
+        note(&vault, &goals, report)?;
     }
     Ok(worst([code, report.map_or(EXIT_FAILED, |report| report.exit_code())]))
 }
@@ -169,8 +182,15 @@ fn list(sets: &Sets, goals: &BTreeMap<String, Goal<'_>>) {
             let Set { digest, revision, run, time, objects, .. } = set;
             let (time, health) = (time.strftime("%F %T UTC"), set.health());
             let is_goal = goals[cluster].to.is_some_and(|goal| std::ptr::eq(goal, set));
-            let goal = if is_goal { "  <- rollback goes here" } else { "" };
-            let line = format!("  {number:2}  {digest}  {time}  {revision}  {objects} objects  {run}  {health}{goal}");
+            let has_gone = sets.first().is_some_and(|first| first.is_taken_back);
+            let goal = match (is_goal, has_gone) {
+                (true, false) => "  <- rollback goes here",
+                (true, true) => "  <- rollback went here",
+                (false, _) => "",
+            };
+            let back = if set.is_taken_back { ", taken back" } else { "" };
+            let line =
+                format!("  {number:2}  {digest}  {time}  {revision}  {objects} objects  {run}  {health}{back}{goal}");
             print(&sanitize::row(&line));
         }
     }
@@ -215,6 +235,17 @@ fn prepare(
 fn start_over(state: &State, report: &Report) -> Result<(), Failure> {
     let back = report.clusters.iter().map(|(name, cluster)| (name.as_str(), changed_whole(cluster))).collect();
     Ok(record::start_over(state, &report.sync, &back)?)
+}
+
+/// Notes what was taken back, so that nothing goes back to it when the next change is taken back.
+fn note(vault: &Vault, goals: &BTreeMap<String, Goal<'_>>, report: &Report) -> Result<(), Failure> {
+    for (cluster, goal) in goals {
+        let is_done = report.clusters.get(cluster).is_some_and(|it| it.state == ClusterState::Done);
+        if let (Some(to), true) = (goal.to.filter(|_| goal.from.is_some()), is_done) {
+            sets::go_back(vault, (&report.sync, cluster), to)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the units that were changed, and of which nothing is left to do.

@@ -6,7 +6,7 @@ use gatewright_engine::text::{count, listed};
 
 use super::format::Format;
 use super::watch::Watch;
-use super::{Context, Failure, approve, check_names, others, print, rollback};
+use super::{Context, EXIT_FAILED, Failure, approve, check_names, others, print, rollback};
 use crate::basics::sanitize;
 use crate::config::Config;
 use crate::config::rollout::Strategy;
@@ -47,7 +47,7 @@ pub(super) enum Args {
     },
     /// Let all changes of a sync go on that wait for other clusters, for a wave or for a person, as they are.
     Approve(approve::OfRollout),
-    /// Take the last change back on each cluster that has it: the same as `rollback`.
+    /// Take the change that is under way back on each cluster that has it, as `rollback` does.
     Abort(rollback::Args),
     /// Have changes that replace pods go nowhere any more, until they are resumed. Rounds go on, and so does all else.
     Pause {
@@ -86,7 +86,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             }
         }
         Args::Approve(args) => return approve::of_rollout(context, args),
-        Args::Abort(args) => return rollback::run(context, args),
+        Args::Abort(args) => {
+            args.sync_to_go_back(&config).map_or(Ok(()), |sync| check_under_way(context, &config, sync))?;
+            return rollback::run(context, args);
+        }
         Args::Pause { sync, reason } => {
             check_names("sync", [sync], &config.settings.syncs)?;
             check(&config, sync)?;
@@ -113,6 +116,18 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+/// Whoever aborts means what is under way: what is through may have been there for long.
+fn check_under_way(context: &Context, config: &Config, sync: &str) -> Result<(), Failure> {
+    let state = others::looking(context, config)?;
+    let ledger = record::read(&state, sync).map_err(|error| unusable(sync, error))?;
+    if !progress::open(&ledger).is_empty() {
+        return Ok(());
+    }
+    let message = format!("no change of sync {sync:?} is under way, and nothing was taken back");
+    let hint = Some(format!("`gatewright rollback {sync}` takes back what is through"));
+    Err(Failure { code: EXIT_FAILED, message, hint })
 }
 
 /// A pause that would have no effect is a mistake.

@@ -367,10 +367,14 @@ impl<'a> Session<'a> {
     /// Tells which clusters are gone, or do not belong to a sync any more, on which syncs have applied something, unless a command is about some clusters
     /// only.
     pub(super) fn tell_gone(&self, selection: &Selection) {
-        if !selection.part.clusters.is_of_all() {
-            return;
+        if selection.part.clusters.is_of_all() {
+            self.tell_gone_from(selection.sync.as_deref());
         }
-        let is_about = |sync: &String| selection.sync.as_ref().is_none_or(|wanted| wanted == sync);
+    }
+
+    /// The same of one sync, or of all.
+    pub(super) fn tell_gone_from(&self, sync: Option<&str>) {
+        let is_about = |name: &String| sync.is_none_or(|wanted| wanted == name);
         for (name, syncs) in gone::find(&self.config, &self.state) {
             if syncs.iter().any(is_about) {
                 complain(&format!("gatewright: cluster {name}: {}\n  {}\n", gone::WORDS, gone::hint(&name)));

@@ -13,8 +13,9 @@ use super::{Context, EXIT_FAILED, Failure, complain, find_name, print};
 use crate::basics::sanitize;
 use crate::config::did_you_mean;
 use crate::history::archive::runs::{self, Outline, Recorded};
+use crate::history::archive::sets;
 use crate::history::archive::vault::Vault;
-use crate::report::{ClusterState, Mode};
+use crate::report::{ClusterReport, ClusterState, Mode};
 
 /// Take back what a round has changed and deleted, and suspend the sync, so that no round does it again.
 ///
@@ -73,6 +74,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         return Ok(plan.exit_code());
     }
     let report = round_back(context, &args.how, &session, prepared)?;
+    if let Some(report) = &report {
+        let is_whole = |it: &ClusterReport| it.state == ClusterState::Done && it.refusals.is_empty();
+        for (cluster, _) in report.clusters.iter().filter(|(_, it)| is_whole(it)) {
+            sets::undo(&vault, (&report.sync, cluster), run)?;
+        }
+    }
     Ok(report.map_or(EXIT_FAILED, |report| report.exit_code()))
 }
 

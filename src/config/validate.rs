@@ -2,13 +2,14 @@
 
 mod folders;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
 use gatewright_engine::kinds::name::KindName;
 use gatewright_engine::plan::conflicts::path::FieldPath;
 use gatewright_engine::problem::{Place, Problem};
+use gatewright_engine::text::listed;
 use gatewright_engine::yaml::Node;
 use tracing::level_filters::LevelFilter;
 
@@ -108,6 +109,19 @@ struct Checks<'a> {
     /// Whether all clusters are known; else nothing is said of those that are missed.
     is_whole: bool,
     problems: Vec<Problem>,
+}
+
+/// The most labels that a message names.
+const MOST_LABELS: usize = 8;
+
+/// Says which labels clusters have.
+fn labels(settings: &Settings) -> String {
+    let of = |cluster: &ClusterSettings| cluster.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let all: BTreeSet<String> = settings.clusters.values().flat_map(|cluster| -> Vec<String> { of(cluster) }).collect();
+    match all.len() {
+        0 => "no cluster has labels".to_owned(),
+        _ => format!("there are {}", listed(all, MOST_LABELS)),
+    }
 }
 
 impl Checks<'_> {
@@ -301,8 +315,8 @@ impl Checks<'_> {
             self.unknown(&[&place[..], &[&index]].concat(), "cluster", cluster, &settings.clusters);
         }
         if self.is_whole && lost.is_empty() && settings.clusters_of(sync).is_empty() {
-            let hint = "name clusters, or select them by matchLabels";
-            self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(hint));
+            let hint = format!("name clusters, or select them by matchLabels; {}", labels(settings));
+            self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(&hint));
         }
         self.rollout(name, sync, settings);
         self.gates(name, sync, settings);
@@ -362,6 +376,11 @@ impl Checks<'_> {
             let lacking = { on_clusters }.find_map(Result::err);
             let wrong = gate.check().err().map(str::to_owned);
             let wrong = wrong.or_else(|| lacking.map(|(cluster, why)| format!("on cluster {cluster:?} {why}")));
+            // Clusters of folders and Secrets come and go.
+            let is_fixed = settings.cluster_folders.is_empty() && settings.cluster_secrets.is_empty();
+            let is_about_none = is_fixed && !selected.iter().any(|(name, it)| gate.is_about(&it.facts(name)));
+            let wrong =
+                wrong.or_else(|| is_about_none.then(|| "it is about none of the clusters of the sync".to_owned()));
             let is_twice = rollout.gates[..index].iter().any(|other| other.name == gate.name);
             if let Some(wrong) = wrong.or_else(|| is_twice.then(|| "another gate has this name".to_owned())) {
                 let index = index.to_string();

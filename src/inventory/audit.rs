@@ -310,10 +310,12 @@ impl Audit {
         self.remember(&Memory { known, ahead: None, ..memory })
     }
 
-    /// Trusts an inventory from now on: a person has looked at it.
+    /// Trusts an inventory from now on: a person has looked at it. Where no round of this host has come to its end there yet,
+    /// the next one is still its first.
     pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
         let known = Some(Image::of(inventory, version, &BTreeSet::new(), inventory.encode()));
-        self.remember(&Memory { is_complete: true, known, ahead: None, suspicion: None })
+        let is_complete = self.memory().is_complete;
+        self.remember(&Memory { is_complete, known, ahead: None, suspicion: None })
     }
 }
 

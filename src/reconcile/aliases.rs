@@ -35,10 +35,14 @@ pub(super) fn rename_cluster(state: &State, (old, new): (&str, &str)) -> Result<
     state.rename(KNOWN.path(&[old]), KNOWN.path(&[new]))
 }
 
+/// Returns who has answered by a name, as far as this host knows.
+pub(crate) fn identity(state: &State, name: &str) -> Option<String> {
+    KNOWN.read(state, &[name]).map(|known| known.identity)
+}
+
 /// Returns who has answered by each of two names, where both have.
 pub(super) fn identities(state: &State, old: &str, new: &str) -> Option<(String, String)> {
-    let of = |name| KNOWN.read(state, &[name]).map(|known| known.identity);
-    Some((of(old)?, of(new)?))
+    Some((identity(state, old)?, identity(state, new)?))
 }
 
 /// The longest wait of the first round on a cluster for others to say who they are; their own first round looks again.

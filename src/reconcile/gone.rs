@@ -24,7 +24,10 @@ pub(crate) const WORDS: &str = "gone from the configuration; what was applied th
 
 /// Returns the advice about one.
 pub(crate) fn hint(cluster: &str) -> String {
-    format!("configure it again, or once nothing is to be done there any more: gatewright clusters forget {cluster}")
+    format!(
+        "configure it again, delete what is there: gatewright destroy SYNC --cluster {cluster} --kubeconfig FILE, or leave \
+         it: gatewright clusters forget {cluster}"
+    )
 }
 
 /// Returns the clusters that are gone, each with the syncs that have applied something there. While it is not known which

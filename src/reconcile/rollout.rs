@@ -89,6 +89,15 @@ pub struct Rollout {
     nudges: Mutex<BTreeMap<String, Arc<Notify>>>,
 }
 
+/// Tells whether a change is not healthy on a cluster that a sync has left: whoever has taken it out, or misspelled its label,
+/// has not made the change better for the one that is left. A record that cannot be read says so in the round.
+fn has_failed_elsewhere(state: &State, sync: &str, selected: &BTreeMap<&str, &ClusterSettings>) -> bool {
+    let has_failed = |(cluster, member): (&String, &record::Member)| {
+        !selected.contains_key(cluster.as_str()) && member.stage.has_failed()
+    };
+    record::read(state, sync).is_ok_and(|ledger| ledger.units.iter().any(|it| it.members.iter().any(has_failed)))
+}
+
 impl Rollout {
     /// Prepares the rollouts of a sync on the clusters that it selects, of which some have `rounds`. `None` if there is
     /// nobody to wait for.
@@ -108,7 +117,7 @@ impl Rollout {
             Strategy::All => Vec::new(),
         };
         let asks = !sync.rollout.gates.is_empty() || sync.rollout.rollback_on_failure;
-        if selected.len() < 2 && !asks {
+        if selected.len() < 2 && !asks && !has_failed_elsewhere(state, name, selected) {
             return None;
         }
         let max_deleted = sync.prune.max_delete.fleet;

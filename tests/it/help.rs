@@ -9,7 +9,7 @@ use crate::cluster::shared;
 use crate::program::{Desk, Run};
 
 /// Examples that end with another code than 0 here, because there is nothing of the kind, or something differs or waits.
-const CODES: [(&str, i32); 10] = [
+const CODES: [(&str, i32); 11] = [
     ("gatewright approve k7wm-3xq9-hd2t", 1),
     ("gatewright clusters forget ap-1", 64),
     ("gatewright diff", 1),
@@ -18,6 +18,7 @@ const CODES: [(&str, i32); 10] = [
     ("gatewright inventory claim gateways --cluster eu-1 --yes", 64),
     ("gatewright lsp specs", 1),
     ("gatewright release Gateway/infra/edge --dry-run", 64),
+    ("gatewright rollout abort gateways --dry-run", 1),
     ("gatewright rollout approve gateways --yes", 1),
     ("gatewright sync gateways --cluster 'eu-*' --yes", 3),
 ];

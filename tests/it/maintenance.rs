@@ -129,6 +129,19 @@ fn what_another_installation_owned_is_claimed_without_being_made_again() {
 }
 
 #[test]
+fn the_first_round_after_a_claim_deletes_nothing() {
+    let theirs = Site::new("");
+    theirs.want(&["edge", "other"], 80);
+    theirs.sync().exits(0);
+    let ours = theirs.copied();
+    ours.drop(&["other"]);
+    ours.run(&["inventory", "claim", &ours.name, "--cluster", "c", "--yes"]).exits(0).says("8 objects claimed");
+    ours.sync().says("this host sees the cluster for the first time");
+    assert_eq!(ours.get("service/other")["metadata"]["name"], "other");
+    ours.sync().exits(3).says("held by guard source-identity");
+}
+
+#[test]
 fn a_claim_that_was_cut_off_goes_on() {
     let theirs = Site::new("");
     theirs.want(&["edge"], 80);

@@ -96,6 +96,47 @@ fn a_rollout_that_is_aborted_goes_back_from_where_it_has_come() {
 }
 
 #[test]
+fn what_was_taken_back_by_hand_is_nothing_to_go_back_to() {
+    let fleet = fleet("");
+    let desk = &fleet.desk;
+    desk.run(&["sync"]).exits(0);
+    fleet.has("second");
+    fleet.has("third");
+    desk.run(&["rollout", "abort", &fleet.sync])
+        .exits(1)
+        .complains("no change of sync")
+        .complains("gatewright rollback ");
+    for again in [false, true] {
+        fleet.rollback(&[]).exits(0);
+        assert_eq!(fleet.with("edition: second"), ALL, "again: {again}");
+        let sets = fleet.sets();
+        assert!(sets[0].ends_with(", taken back") && sets[1].ends_with("  <- rollback went here"), "{sets:#?}");
+    }
+    desk.run(&["resume", &fleet.sync]).exits(0);
+    fleet.has("fourth");
+    fleet.rollback(&[]).exits(0);
+    assert_eq!(fleet.with("edition: second"), ALL, "the third was taken back, too");
+
+    desk.run(&["resume", &fleet.sync]).exits(0);
+    fleet.has("fifth");
+    let undo = desk.run(&["undo"]).exits(0);
+    let run =
+        undo.out.lines().next().and_then(|line| line.split_whitespace().last()).expect("it lists the newest first");
+    desk.run(&["undo", run]).exits(0);
+    assert_eq!(fleet.with("edition: second"), ALL);
+    desk.run(&["resume", &fleet.sync]).exits(0);
+    fleet.has("sixth");
+    fleet.rollback(&[]).exits(0);
+    assert_eq!(fleet.with("edition: second"), ALL, "the fifth was undone");
+    // The source may want what was taken back.
+    desk.run(&["resume", &fleet.sync]).exits(0);
+    fleet.has("fifth");
+    fleet.has("seventh");
+    fleet.rollback(&[]).exits(0);
+    assert_eq!(fleet.with("edition: fifth"), ALL);
+}
+
+#[test]
 fn a_round_that_was_killed_has_tried_what_it_has_not_seen_healthy() {
     let fleet = fleet("");
     fleet.desk.run(&["sync"]).exits(0);

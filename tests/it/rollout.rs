@@ -106,6 +106,25 @@ fn what_is_not_healthy_on_the_first_cluster_reaches_no_other() {
     assert_eq!(fleet.with("edition: third"), ["canary", "dr", "edge", "lab"]);
 }
 
+#[test]
+fn what_is_not_healthy_on_a_cluster_that_is_taken_out_reaches_no_other() {
+    let fleet = fleet("");
+    let desk = &fleet.desk;
+    desk.run(&["sync"]).exits(0);
+    fleet.wants(BAD);
+    desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
+    desk.run(&["sync"]).exits(1);
+    assert_eq!(fleet.with("such-node"), ["canary"]);
+    desk.replace("gatewright.yaml", "names: [canary, dr, edge, lab]", "names: [lab]");
+    desk.run(&["plan"]).exits(3).says("is held by guard rollout-halted").complains("does not select clusters canary");
+    desk.run(&["sync"]).exits(3).says("is held by guard rollout-halted");
+    assert_eq!(fleet.with("such-node"), ["canary"]);
+    // Something else is another change.
+    fleet.wants("podTemplate: {extraAnnotations: {edition: third}}");
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(fleet.with("edition: third"), ["lab"]);
+}
+
 /// The change that a killed process has sent to the first cluster is awaited by the next one, and then goes on.
 #[test]
 fn a_rollout_goes_on_where_a_killed_process_has_left_it() {
@@ -192,7 +211,8 @@ fn waves_go_one_after_the_other_and_a_person_may_stop_and_skip_them() {
     desk.run(&["sync"]).exits(0);
     fleet.wants(BAD);
     desk.replace("gatewright.yaml", "timeout: 90s", "timeout: 3s");
-    let plan = desk.run(&["plan"]).exits(3).says("  first on cluster lab, on the others once it is healthy there\n");
+    let order = "  in waves: on lab; on canary; on 2 clusters (dr, edge) once a person has agreed, each once it is ";
+    let plan = desk.run(&["plan"]).exits(3).says(order);
     plan.says("on 2 of 4 clusters (dr, edge)\n").says("is held by guard rollout-approval: ");
     desk.run(&["sync"]).exits(1).says("on 2 of 4 clusters (dr, edge)\n").says("held by guard rollout-halted: ");
     assert_eq!(fleet.with("such-node"), ["canary", "lab"]);

@@ -2,6 +2,7 @@
 
 mod clock;
 mod files;
+mod lost;
 mod memory;
 mod pause;
 mod rounds;

@@ -64,11 +64,18 @@ fn mistakes(found: Vec<InValue>) -> Vec<Mistake> {
     found.into_iter().map(|(_, mistake)| mistake).collect()
 }
 
+/// The most names with which a misspelled one is compared.
+const MOST_COMPARED: usize = 1000;
+
 /// Returns the candidate that is closest to what was written, if any is close.
 pub fn suggest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |candidate: &str| strsim::damerau_levenshtein(&written.to_lowercase(), &candidate.to_lowercase());
-    let best = candidates.into_iter().map(|candidate| (distance(candidate), candidate)).min()?;
-    (best.0 <= 1 + written.len() / 4).then_some(best.1)
+    let most = 1 + written.len() / 4;
+    // What is longer or shorter by more cannot be near; to compare it takes time where there are thousands.
+    let fitting = candidates.into_iter().filter(|candidate| candidate.len().abs_diff(written.len()) <= most);
+    let best = fitting.take(MOST_COMPARED).map(|candidate| (distance(candidate), candidate)).min()?;
+    // A word of which nothing is left is another word.
+    (best.0 <= most && (best.0 == 0 || best.0 < written.chars().count())).then_some(best.1)
 }
 
 /// Returns the only candidate that can have been meant by what was written: a slip for it, and for no other one.

@@ -23,6 +23,9 @@ pub struct Reading {
     pub files: BTreeMap<Arc<str>, usize>,
     /// The files that an ignore file leaves out.
     pub ignored: BTreeSet<Arc<str>>,
+    /// The files with overlays that do not count, because of their folder.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub uncounted: BTreeSet<Arc<str>>,
     /// Documents that are no specs as they stand, and may have been meant as some.
     pub suspects: Vec<Suspect>,
 }
@@ -64,6 +67,15 @@ pub enum Flaw {
     Misspelled(String),
     /// No pack claims it.
     Unclaimed,
+    /// It says no namespace, and so means the default one.
+    Unplaced,
+}
+
+impl Flaw {
+    /// Tells whether nobody knows what a document with it is.
+    pub(crate) fn is_unclear(&self) -> bool {
+        !matches!(self, Self::Unclaimed | Self::Unplaced)
+    }
 }
 
 /// The reason why the absence of a spec says nothing.
@@ -123,7 +135,7 @@ impl Reading {
 
     /// Returns the documents of a file of which nobody knows what they are.
     pub(crate) fn spoiling(&self, file: &str) -> impl Iterator<Item = &Suspect> {
-        let is_unclear = |suspect: &&Suspect| suspect.flaw != Flaw::Unclaimed;
+        let is_unclear = |suspect: &&Suspect| suspect.flaw.is_unclear();
         self.suspects.iter().filter(move |suspect| *suspect.place.file == *file).filter(is_unclear)
     }
 
@@ -136,6 +148,30 @@ impl Reading {
     /// Returns the document that may be a spec with a slip in what it says of itself, if there is one.
     pub(crate) fn near_miss(&self, unit: &ObjectId) -> Option<Unclear> {
         self.suspects.iter().find(|suspect| suspect.may_be(unit)).map(Suspect::unclear)
+    }
+
+    /// Returns the document that may be a spec which has lost its namespace, if there is one.
+    pub(crate) fn unplaced(&self, unit: &ObjectId) -> Option<Unclear> {
+        let is_it = |suspect: &&Suspect| {
+            let said = [&suspect.group, &suspect.kind, &suspect.name].map(Option::as_deref);
+            suspect.flaw == Flaw::Unplaced && said == [&unit.group, &unit.kind, &unit.name].map(|it| Some(it.as_str()))
+        };
+        let found = self.suspects.iter().filter(|_| !unit.namespace.is_empty()).find(is_it)?;
+        let why = format!("{} says no namespace, and may be meant as {}", found.named(), unit.namespace);
+        Some(Unclear { place: found.place.clone(), why })
+    }
+
+    /// Returns why a file that has fed a unit, and does not any more, may not have been taken out on purpose: it is still
+    /// there.
+    pub(crate) fn left_out(&self, file: &str) -> Option<Unclear> {
+        let why = if self.ignored.contains(file) {
+            "the file is there, and an ignore file leaves it out"
+        } else if self.uncounted.contains(file) {
+            "the file is there, and its folder is none whose overlays count"
+        } else {
+            return None;
+        };
+        Some(Unclear { place: Place::file(file), why: why.to_owned() })
     }
 
     /// Returns the path that may hold any spec, among those that are not known to have held others.
@@ -154,6 +190,7 @@ impl Suspect {
                 format!("{} may be meant as {meant}", self.kind.as_deref().unwrap_or("the document"))
             }
             Flaw::Unclaimed => format!("no pack claims {}", self.named()),
+            Flaw::Unplaced => format!("{} says no namespace", self.named()),
         };
         Unclear { place: self.place.clone(), why }
     }
@@ -185,6 +222,7 @@ impl Suspect {
                     && is_near(&self.name, &unit.name)
                     && is_there
             }
+            Flaw::Unplaced => false,
             Flaw::Misspelled(_) | Flaw::Unclaimed => {
                 let is_group = is_same(&self.group, &unit.group);
                 // The kind as it is and a version without its group, as in `apiVersion: v1`.

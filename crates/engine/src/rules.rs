@@ -130,7 +130,7 @@ impl Severities {
 }
 
 /// Returns what rules find in the documents of a source, each finding with the spec that an error holds.
-fn check(context: &Context<'_>, open: &mut Open) -> Vec<(ObjectId, Problem)> {
+fn check(context: &Context<'_>, units: &[Unit], open: &mut Open) -> Vec<(ObjectId, Problem)> {
     let specs = context.specs;
     let mut found = Vec::new();
     let of_standard = specs.documents.values().filter(|document| document.id.group == GATEWAY_API);
@@ -147,16 +147,16 @@ fn check(context: &Context<'_>, open: &mut Open) -> Vec<(ObjectId, Problem)> {
         open.is_named(&document.id, sheet.named);
         found.extend(sheet.problems.into_iter().map(|problem| (holds.clone(), problem)));
     }
-    found.extend(of_routes(context));
+    found.extend(of_routes(context, units));
     found
 }
 
 /// The same of routes, which no pack claims.
-fn of_routes(context: &Context<'_>) -> Vec<(ObjectId, Problem)> {
+fn of_routes(context: &Context<'_>, units: &[Unit]) -> Vec<(ObjectId, Problem)> {
     let specs = context.specs;
     let is_route = |document: &&Document| document.id.group == GATEWAY_API && specs.kinds.of(&document.id).route;
     let mut routes = specs.unclaimed.iter().filter(is_route).peekable();
-    let services = if routes.peek().is_some() { routes::services(specs) } else { BTreeMap::new() };
+    let services = if routes.peek().is_some() { routes::services(specs, units) } else { BTreeMap::new() };
     let check = |route: &Document| {
         let mut sheet = Sheet::new(context, route);
         routes::check(&mut sheet, &services);
@@ -184,7 +184,7 @@ impl Rendering {
         let context = Context::new(specs, packs, options);
         let mut open = context.open();
         let of_pods = self.judged(&context, of_pods, &mut open);
-        let all = check(&context, &mut open).into_iter().chain(named).chain(of_pods);
+        let all = check(&context, &self.units, &mut open).into_iter().chain(named).chain(of_pods);
         let found = all.filter(|(_, problem)| is_new(problem));
         for (held, problem) in found.collect::<Vec<_>>() {
             // What is left to a deployer is not ours to hold.

@@ -334,12 +334,16 @@ impl Specs {
         };
         *self.reading.files.entry(Arc::clone(file)).or_default() += 1;
         if let Some(problem) = self.overlay_folders.problem_with(&document) {
+            self.reading.uncounted.insert(Arc::clone(file));
             return self.problems.push(problem);
         }
         let key = (document.id.group.clone(), document.id.kind.clone());
         let Some(kind) = kinds.get(&key).filter(|_| !config_map::is_shared(&key.0, &key.1)) else {
             return self.add_unclaimed(document, kinds);
         };
+        if kind.namespaced {
+            self.note_unplaced(&document);
+        }
         let namespace = match (kind.namespaced, document.id.namespace.as_str()) {
             (false, _) => "",
             (true, "") => self.namespace("default"),
@@ -353,6 +357,14 @@ impl Specs {
             self.problems.extend(self.definitions.doubts(&document, kind.are_names_checked));
         }
         self.place(document, is_broken);
+    }
+
+    /// Notes a document that says no namespace: it may have lost it.
+    fn note_unplaced(&mut self, document: &Document) {
+        if document.id.namespace.is_empty() && self.target_namespace.is_none() {
+            let suspect = suspect(document, Flaw::Unplaced, self);
+            self.reading.suspects.push(suspect);
+        }
     }
 
     /// Keeps a document that is not used, if it should have been an overlay.

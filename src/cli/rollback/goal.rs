@@ -56,7 +56,7 @@ pub(super) fn healthy<'a, E>(
     let Some(from) = sets.first().filter(|newest| is_halted || newest.attempt() == attempt) else {
         return Ok(Goal { from: None, to: sets.first() });
     };
-    let mut candidates = sets.iter().skip(1);
+    let mut candidates = sets.iter().skip(1).filter(|set| !set.is_taken_back);
     // Where the source was broken before, that is no reason against one that it was rendered from.
     let other = |set: &&Set| from.digest != set.digest && (from.is_broken || !set.is_broken);
     let never = if candidates.clone().filter(other).all(|set| set.ill.is_empty()) {

@@ -64,6 +64,9 @@ pub struct Set {
     /// Something of the source could not be read or rendered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_broken: bool,
+    /// A person has taken it back since: nothing goes back to it by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_taken_back: bool,
     /// The units that no round has seen healthy with it. What older versions have kept was healthy.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub ill: BTreeSet<ObjectId>,
@@ -119,7 +122,8 @@ pub fn healthy(
 ) -> Result<BTreeMap<ObjectId, (Unit, String)>, VaultError> {
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
     let mut found = BTreeMap::new();
-    for set in list(vault, sync, cluster)?.into_iter().filter(|set| set.key.is_none() || set.key.as_deref() != key) {
+    let is_other = |set: &Set| set.key.is_none() || set.key.as_deref() != key;
+    for set in list(vault, sync, cluster)?.into_iter().filter(|set| is_other(set) && !set.is_taken_back) {
         let rendering = load(vault, sync, cluster, &set).inspect_err(|error| {
             warn!(sync, cluster, error = %Chain(error), "a set cannot be read, and nothing goes back to it");
         });
@@ -177,7 +181,7 @@ fn rename(vault: &Vault, sync: &str, (old, new): (&str, &str), lost: impl Fn(&Va
 /// Tells of what has this name whether it was kept last, and whether all of it was healthy; `None`: it was not kept last.
 pub fn kept_last(archive: &Archive, about: &About, key: Option<&str>) -> Result<Option<Health>, VaultError> {
     let sets = list(archive.vault(), &about.sync, &about.cluster)?;
-    let last = sets.first().filter(|last| key.is_some() && last.key.as_deref() == key);
+    let last = sets.first().filter(|last| !last.is_taken_back && key.is_some() && last.key.as_deref() == key);
     Ok(last.map(|last| if last.ill.is_empty() { Health::Well } else { Health::Ill }))
 }
 
@@ -192,14 +196,14 @@ pub fn keep(
     let (vault, sync, cluster) = (archive.vault(), about.sync.as_str(), about.cluster.as_str());
     let mut sets = list(vault, sync, cluster)?;
     let (key, target) = names;
-    if key.is_some() && sets.first().is_some_and(|last| last.key == key) {
+    if key.is_some() && sets.first().is_some_and(|last| !last.is_taken_back && last.key == key) {
         return Ok(());
     }
     let digest = rendering.digest();
     let digest = digest.map_err(|error| StateError::Write(vault.state.path(index(sync, cluster)), error.into()))?;
     let digest = digest[..DIGITS].to_owned();
     if let Some(last) = sets.first_mut().filter(|last| last.digest == digest) {
-        last.key = key;
+        (last.key, last.is_taken_back) = (key, false);
         return vault.write(&index(sync, cluster), &sets);
     }
     let file = path(sync, cluster, &digest);
@@ -209,13 +213,35 @@ pub fn keep(
     let ill = rendering.units.iter().map(|unit| &unit.id).chain(&rendering.broken).cloned().collect();
     let is_broken = rendering.problems.iter().any(|problem| problem.scope != Scope::Warning);
     let (revision, run) = (about.revision.clone(), about.run.clone());
-    sets.insert(0, Set { digest, revision, run, time: about.started, objects, key, target, is_broken, ill });
+    sets.insert(
+        0,
+        Set { digest, revision, run, time: about.started, objects, key, target, is_broken, is_taken_back: false, ill },
+    );
     let dropped = surplus(&mut sets, archive.sets);
     vault.write(&index(sync, cluster), &sets)?;
     for set in dropped.iter().filter(|old| sets.iter().all(|set| set.digest != old.digest)) {
         drop(vault.state.remove(path(sync, cluster, &set.digest)));
     }
     Ok(())
+}
+
+/// Notes that a person has gone back to one of the sets: those that came after it are taken back.
+pub fn go_back(vault: &Vault, (sync, cluster): (&str, &str), to: &Set) -> Result<(), VaultError> {
+    let mut sets = list(vault, sync, cluster)?;
+    let Some(at) = sets.iter().position(|set| set.digest == to.digest && set.run == to.run) else { return Ok(()) };
+    sets.iter_mut().enumerate().for_each(|(index, set)| set.is_taken_back = index < at);
+    vault.write(&index(sync, cluster), &sets)
+}
+
+/// Notes that a person has undone the run that applied a set first.
+pub fn undo(vault: &Vault, (sync, cluster): (&str, &str), run: &str) -> Result<(), VaultError> {
+    let mut sets = list(vault, sync, cluster)?;
+    let mut undone = sets.iter_mut().filter(|set| set.run == run && !set.is_taken_back).peekable();
+    if undone.peek().is_none() {
+        return Ok(());
+    }
+    undone.for_each(|set| set.is_taken_back = true);
+    vault.write(&index(sync, cluster), &sets)
 }
 
 /// Takes out what is too much: those of which most was never healthy, and of these the oldest. What was kept last stays, of
@@ -236,7 +262,9 @@ fn surplus(sets: &mut Vec<Set>, wanted: usize) -> Vec<Set> {
 fn needed(sets: &[Set]) -> BTreeSet<usize> {
     let ill: BTreeSet<&ObjectId> = sets.iter().flat_map(|set| &set.ill).collect();
     let well = ill.into_iter().filter_map(|unit| sets.iter().position(|set| !set.ill.contains(unit)));
-    well.chain(sets.iter().position(|set| set.ill.is_empty())).collect()
+    let whole = sets.iter().position(|set| set.ill.is_empty());
+    let standing = sets.iter().position(|set| set.ill.is_empty() && !set.is_taken_back);
+    well.chain(whole).chain(standing).collect()
 }
 
 /// Notes which units were seen healthy with what was kept last.
@@ -266,7 +294,8 @@ mod tests {
     fn set(number: usize, ill: BTreeSet<ObjectId>) -> Set {
         let (digest, revision, run) = (number.to_string(), number.to_string(), String::new());
         let (key, target, is_broken) = (None, None, false);
-        Set { digest, revision, run, time: Timestamp::UNIX_EPOCH, objects: 0, key, target, is_broken, ill }
+        let (is_taken_back, time) = (false, Timestamp::UNIX_EPOCH);
+        Set { digest, revision, run, time, objects: 0, key, target, is_broken, is_taken_back, ill }
     }
 
     proptest! {

@@ -103,6 +103,9 @@ pub(super) async fn put_back(cluster: &dyn Cluster, former: Option<&Live>, keep:
             keep.after(former.object.id(), Some(&live));
             (format!("the former {} was put back", former.object.id()), Some(live))
         }
-        Err(error) => (format!("the former {} could not be put back: {}", former.object.id(), Chain(&error)), None),
+        Err(error) => {
+            let (id, why) = (former.object.id(), Chain(&error));
+            (format!("the former {id} could not be put back, which `gatewright undo` can do later: {why}"), None)
+        }
     }
 }

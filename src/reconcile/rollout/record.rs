@@ -171,11 +171,15 @@ pub fn start_over(state: &State, sync: &str, back: &BTreeMap<&str, BTreeSet<&Obj
         return Ok(());
     }
     update(state, sync, |ledger| {
-        for Record { unit, members, first, back, good, .. } in &mut ledger.units {
+        for Record { unit, members, first, back, good, wants, .. } in &mut ledger.units {
             members.retain(|cluster, _| !is_back(cluster, unit));
             back.retain(|cluster, _| !is_back(cluster, unit));
             good.retain(|cluster, _| !is_back(cluster, unit));
             *first = first.take().filter(|first| !is_back(first, unit));
+            // What is nowhere any more is waited for by nobody.
+            if members.is_empty() {
+                wants.clear();
+            }
         }
     })
 }

@@ -48,10 +48,13 @@ pub(crate) fn unknown(gvk: &Gvk, table: &Table) -> Option<Unknown> {
         return None;
     }
     let written = gvk.api_version();
-    let places: Vec<String> = best_version(group, kind).map_or_else(|| elsewhere(kind).collect(), |place| vec![place]);
+    let beside = || elsewhere(kind).chain(of_others(kind, table)).collect();
+    let places: Vec<String> = best_version(group, kind).map_or_else(beside, |place| vec![place]);
     if let Some(place) = places.first() {
         let hint = format!("write apiVersion: {place}");
-        let fix = (places.len() == 1).then(|| place.clone());
+        // Another version may want other fields, or mean something else by them.
+        let is_same_version = place.rsplit('/').next() == Some(version.as_str());
+        let fix = (places.len() == 1 && is_same_version).then(|| place.clone());
         let message = format!("Kubernetes has no {kind} in {written}");
         return Some(Unknown { field: "apiVersion", message, hint: Some(hint), fix, is_certain: true });
     }
@@ -61,12 +64,9 @@ pub(crate) fn unknown(gvk: &Gvk, table: &Table) -> Option<Unknown> {
     if let Some(near) = slip(kind, of_group.iter().copied()) {
         return Some(misspelled(kind, message, (near, of_group)));
     }
-    let groups = || SERVED.keys().map(String::as_str);
-    let hint = match slip(kind, all_kinds()) {
-        Some(near) => elsewhere(near).next().map(|place| format!("did you mean kind {near} in apiVersion {place}?")),
-        None if versions.is_none() => did_you_mean(slip(group, groups().filter(|group| !group.is_empty()))),
-        None => None,
-    };
+    let near = slip(kind, all_kinds());
+    let place = near.and_then(|near| elsewhere(near).next());
+    let hint = near.zip(place).map(|(near, place)| format!("did you mean kind {near} in apiVersion {place}?"));
     // A kind may be newer than this table, but not a group that has no dot.
     let is_certain = hint.is_some() || versions.is_none() && !group.contains('.');
     let field = if versions.is_none() { "apiVersion" } else { "kind" };
@@ -102,6 +102,12 @@ fn elsewhere(kind: &str) -> impl Iterator<Item = String> {
     SERVED.keys().filter_map(move |group| best_version(group, kind))
 }
 
+/// The same of groups that are not Kubernetes' own.
+fn of_others(kind: &str, table: &Table) -> impl Iterator<Item = String> {
+    let found = table.all().filter(move |(group, known, _)| *known == kind && !is_of_kubernetes(group));
+    found.filter_map(|(group, _, row)| Some(format!("{group}/{}", row.version.as_deref()?)))
+}
+
 /// Returns the version of a group in which a kind is best written: the newest of those that are stable, else the newest.
 fn best_version(group: &str, kind: &str) -> Option<String> {
     let has_kind = |(_, kinds): &(&String, &BTreeSet<String>)| kinds.contains(kind);
@@ -119,6 +125,8 @@ fn all_kinds() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::*;
 
+    const HTTP_ROUTE: &str = "write apiVersion: gateway.networking.k8s.io/v1";
+
     fn told(group: &str, version: &str, kind: &str) -> Option<(&'static str, String, Option<String>)> {
         let gvk = Gvk { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() };
         let unknown = unknown(&gvk, &Table::builtin())?;
@@ -132,20 +140,15 @@ mod tests {
             (["apps", "v1", "deployment"], "kind", "did you mean \"Deployment\"?", Some("Deployment")),
             (["", "v1", "Deployment"], "apiVersion", "write apiVersion: apps/v1", Some("apps/v1")),
             (["", "v1", "Deploymnt"], "kind", "did you mean kind Deployment in apiVersion apps/v1?", None),
-            (
-                ["extensions", "v1beta1", "Ingress"],
-                "apiVersion",
-                "write apiVersion: networking.k8s.io/v1",
-                Some("networking.k8s.io/v1"),
-            ),
+            (["extensions", "v1beta1", "Ingress"], "apiVersion", "write apiVersion: networking.k8s.io/v1", None),
             (
                 ["autoscaling", "v2beta2", "HorizontalPodAutoscaler"],
                 "apiVersion",
                 "write apiVersion: autoscaling/v2",
-                Some("autoscaling/v2"),
+                None,
             ),
             (["app", "v1", "Deployment"], "apiVersion", "write apiVersion: apps/v1", Some("apps/v1")),
-            (["batch", "v2", "CronJob"], "apiVersion", "write apiVersion: batch/v1", Some("batch/v1")),
+            (["batch", "v2", "CronJob"], "apiVersion", "write apiVersion: batch/v1", None),
             (["networking.k8s.oi", "v1", "Ingress"], "apiVersion", "did you mean \"networking.k8s.io\"?", None),
             (["gateway.networking.k8s.io", "v1", "HttpRout"], "kind", "did you mean \"HTTPRoute\"?", None),
             (
@@ -154,6 +157,8 @@ mod tests {
                 "did you mean \"HTTPRoute\"?",
                 Some("HTTPRoute"),
             ),
+            (["networking.k8s.io", "v1", "HTTPRoute"], "apiVersion", HTTP_ROUTE, Some("gateway.networking.k8s.io/v1")),
+            (["app", "v1beta1", "Application"], "apiVersion", "", None),
             (["", "v1", "Config"], "kind", "", None),
             (["skaffold", "v2beta29", "Config"], "apiVersion", "", None),
         ] {

@@ -219,6 +219,8 @@ impl Context<'_> {
         match (deed, before, live) {
             (Deed::Create, _, Some(live)) => self.made(live),
             (Deed::Change, Some(before), Some(live)) => self.changed(before, live),
+            // It was deleted to be made again, which has failed: nothing was left behind.
+            (Deed::Change, Some(before), None) if self.change.left.is_none() => Ok(Decision::Apply(whole(before))),
             (Deed::Change, Some(_), None) => Err("it does not exist any more".to_owned()),
             (Deed::Adopt, Some(before), Some(live)) if before.resource_version != live.resource_version => {
                 Err("it was adopted, and what others had set before is not given back; it stays ours".to_owned())

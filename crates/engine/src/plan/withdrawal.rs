@@ -17,9 +17,12 @@ use crate::kinds::{self, row::Wave};
 use crate::object::ObjectId;
 use crate::overlay::idle::Idle;
 use crate::problem::Place;
-use crate::reading::{Flaw, Reading, Suspect, Unclear, is_slip};
+use crate::reading::{Reading, Suspect, Unclear, is_slip};
 use crate::text::count;
 use crate::unit::{Rendering, Unit};
+
+/// The namespace of what says none.
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// The most reasons that are named.
 const NAMED: usize = 3;
@@ -59,6 +62,8 @@ pub(super) struct Evidence<'a> {
     unrendered: &'a BTreeMap<ObjectId, (Place, String)>,
     /// The documents of which nobody knows what they are, by file.
     unclear: BTreeMap<&'a str, Vec<&'a Suspect>>,
+    /// The units of which something is owned.
+    owned: BTreeSet<&'a ObjectId>,
 }
 
 impl<'a> Evidence<'a> {
@@ -71,12 +76,13 @@ impl<'a> Evidence<'a> {
             overlays.entry(&entry.unit).or_default().extend(said);
         }
         let mut unclear: BTreeMap<&str, Vec<&Suspect>> = BTreeMap::new();
-        for suspect in rendering.reading.suspects.iter().filter(|suspect| suspect.flaw != Flaw::Unclaimed) {
+        for suspect in rendering.reading.suspects.iter().filter(|suspect| suspect.flaw.is_unclear()) {
             unclear.entry(&suspect.place.file).or_default().push(suspect);
         }
         let wanted = rendering.units.iter().map(|unit| (&unit.id, unit)).collect();
         let (reading, idle, unrendered) = (&rendering.reading, &rendering.idle_overlays, &rendering.unrendered);
-        Self { reading, files, overlays, idle, wanted, unrendered, unclear }
+        let owned = owned.entries.values().map(|entry| &entry.unit).collect();
+        Self { reading, files, overlays, idle, wanted, unrendered, unclear, owned }
     }
 
     /// Tells whether a unit was withdrawn, or what of it that is not wanted any more.
@@ -91,6 +97,9 @@ impl<'a> Evidence<'a> {
             unclear.extend(self.lost_overlays(unit));
         } else {
             unclear.extend(self.reading.near_miss(unit));
+            // What was in the default namespace before is another unit of that name.
+            let is_new = !self.owned.contains(&unit.within(DEFAULT_NAMESPACE));
+            unclear.extend(self.reading.unplaced(unit).filter(|_| is_new));
             // What fed something before is known for that; anything else that was not read may hold a moved spec.
             unclear.extend(self.reading.unread_anywhere(|path| self.has_fed(path)));
         }
@@ -111,9 +120,11 @@ impl<'a> Evidence<'a> {
     /// Returns the overlays that had a say in a unit, are still there, and have none any more for a reason that nobody may
     /// have meant: they name what is not there, or it is not they that were changed but the cluster.
     pub(super) fn lost_overlays(&self, unit: &Unit) -> BTreeSet<Unclear> {
+        let files = self.files.get(&unit.id).into_iter().flatten().filter(|file| !unit.files.contains(**file));
+        let left_out = files.filter_map(|file| self.reading.left_out(file));
         let fed = self.overlays.get(&unit.id).into_iter().flatten();
         let gone = fed.filter(|(name, _)| !unit.overlays.contains_key(*name));
-        gone.filter_map(|(name, selection)| self.lost_overlay(name, selection)).collect()
+        gone.filter_map(|(name, selection)| self.lost_overlay(name, selection)).chain(left_out).collect()
     }
 
     fn lost_overlay(&self, name: &str, selection: &str) -> Option<Unclear> {

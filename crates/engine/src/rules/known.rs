@@ -9,6 +9,7 @@ use super::found::text;
 use super::x509::Material;
 use crate::kinds::row::Scope;
 use crate::object::ObjectId;
+use crate::spec::listener_set::NAME_LABEL;
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::Node;
 
@@ -110,7 +111,7 @@ impl Known {
     /// Returns the labels of a namespace that the source holds, with that which every namespace has.
     pub(crate) fn labels(&self, namespace: &str) -> Option<BTreeMap<String, String>> {
         let mut labels = self.namespaces.get(namespace)?.clone();
-        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
+        labels.insert(NAME_LABEL.to_owned(), namespace.to_owned());
         Some(labels)
     }
 

@@ -2,47 +2,56 @@
 //!
 //! Only what the source shows counts: a Gateway, a Service or a grant that is not in it may be on the cluster.
 
-use std::collections::BTreeMap;
+mod backends;
 
 use super::found::{Sheet, dotted, text};
 use super::listeners::{Listener, port, takes};
-use super::table::{REFERENCE_NOT_GRANTED, ROUTE_BACKEND, ROUTE_HOSTNAME, ROUTE_NOT_ALLOWED, ROUTE_PARENT};
+use super::table::{ROUTE_HOSTNAME, ROUTE_NOT_ALLOWED, ROUTE_PARENT};
 use crate::check::suggest;
 use crate::object::ObjectId;
-use crate::spec::{Document, GATEWAY_API, Specs, listener_set};
+use crate::reading::is_slip;
+use crate::spec::{Document, GATEWAY_API, listener_set};
 use crate::text::{did_you_mean, listed};
 use crate::yaml::Node;
+pub(super) use backends::{Services, services};
 
 /// The most ports, names or hostnames that a message lists.
 const MOST: usize = 8;
 
+/// The fewest letters of a word in a name that can be misspelled: what is shorter may be another word.
+const SHORTEST: usize = 4;
+
 /// Kinds of routes that know no hostnames.
 const WITHOUT_HOSTNAMES: [&str; 2] = ["TCPRoute", "UDPRoute"];
 
-/// The Services of a source, by namespace and name.
-pub(super) type Services<'a> = BTreeMap<(&'a str, &'a str), &'a Document>;
-
-/// Returns the Services that a source holds.
-pub(super) fn services(specs: &Specs) -> Services<'_> {
-    let services = specs.unclaimed.iter().filter(|document| document.id.is_a("", "Service"));
-    services.map(|document| ((specs.home(document), document.id.name.as_str()), document)).collect()
-}
+/// What routes of the standard attach to, in its group.
+const PARENTS: [&str; 2] = ["Gateway", "ListenerSet"];
 
 /// Checks a route.
-pub(super) fn check(sheet: &mut Sheet<'_>, services: &Services<'_>) {
+pub(super) fn check(sheet: &mut Sheet<'_>, services: &Services) {
     for (index, parent) in items(sheet.root(), &["spec", "parentRefs"]).iter().enumerate() {
         attach(sheet, parent, &["spec", "parentRefs", &index.to_string()]);
     }
-    for (index, rule) in items(sheet.root(), &["spec", "rules"]).iter().enumerate() {
-        for (place, backend) in items(rule, &["backendRefs"]).iter().enumerate() {
-            let path = ["spec", "rules", &index.to_string(), "backendRefs", &place.to_string()];
-            of_backend(sheet, services, (backend, &path));
-        }
-    }
+    backends::check(sheet, services);
 }
 
 fn items<'a>(node: &'a Node, path: &[&str]) -> &'a [Node] {
     node.at(path.iter().copied()).map(Node::items).unwrap_or_default()
+}
+
+/// Returns the name that was probably meant: it differs in one letter of a word, and not in what tells names of one kind
+/// apart, such as numbers (`shop-v1`, `shop-v2`) and short words (`us`, `eu`).
+fn misspelled<'a>(said: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let is_it = |name: &&str| {
+        let (mut said, mut known) = (said.split(['-', '.']), name.split(['-', '.']));
+        let mut apart = said.by_ref().zip(known.by_ref()).filter(|(said, known)| said != known);
+        let is_word = |word: &str| word.len() >= SHORTEST && !word.bytes().any(|byte| byte.is_ascii_digit());
+        let is_one = matches!(apart.next(), Some((said, known)) if is_word(said) && is_word(known)
+            && strsim::damerau_levenshtein(said, known) == 1);
+        let is_only = apart.next().is_none();
+        is_one && is_only && said.next().is_none() && known.next().is_none()
+    };
+    names.into_iter().find(is_it)
 }
 
 /// Checks that a Gateway or listener set of the source takes the route.
@@ -50,16 +59,13 @@ fn attach(sheet: &mut Sheet<'_>, parent: &Node, path: &[&str]) {
     let specs = sheet.context.specs;
     let home = specs.home(sheet.document);
     let (group, kind) = (text(parent, &["group"]).unwrap_or(GATEWAY_API), text(parent, &["kind"]).unwrap_or("Gateway"));
-    let (true, Some(name)) = (group == GATEWAY_API, text(parent, &["name"])) else { return };
+    let Some(name) = text(parent, &["name"]) else { return };
+    if let Some(said) = no_parent(&dotted(path), group, kind).filter(|_| !is_known(sheet, group, kind)) {
+        return sheet.warn(ROUTE_PARENT, path, said);
+    }
     let id = ObjectId::new(group, kind, specs.namespace(text(parent, &["namespace"]).unwrap_or(home)), name);
-    let Some(document) = specs.documents.get(&id) else {
-        let beside = specs.of_kind(group, kind).filter(|it| it.id.namespace == id.namespace);
-        let near = suggest(name, beside.map(|document| document.id.name.as_str()));
-        if let Some(hint) = did_you_mean(near).filter(|_| !specs.has(&id)) {
-            let message = format!("{} is {id}, which is not in the source", dotted(path));
-            sheet.warn(ROUTE_PARENT, &[path, &["name"]].concat(), (message, hint));
-        }
-        return;
+    let Some(document) = specs.documents.get(&id).filter(|_| group == GATEWAY_API) else {
+        return absent(sheet, &id, path, parent.get("namespace").is_some());
     };
     let Some(named) = named(sheet, (parent, path), document) else { return };
     let allowed = match allowed(sheet, (&named, home), document) {
@@ -67,17 +73,66 @@ fn attach(sheet: &mut Sheet<'_>, parent: &Node, path: &[&str]) {
         Err(said) => return sheet.warn(ROUTE_NOT_ALLOWED, path, said),
     };
     let hostnames: Vec<&str> = items(sheet.root(), &["spec", "hostnames"]).iter().filter_map(Node::as_str).collect();
-    let meets = |listener: &Listener<'_>| {
+    let meets = |listener: &&Listener<'_>| {
         let own = listener.text(&["hostname"]).unwrap_or_default();
         own.is_empty() || hostnames.iter().any(|hostname| intersect(own, hostname))
     };
     let has_hostnames = !hostnames.is_empty() && !WITHOUT_HOSTNAMES.contains(&sheet.document.id.kind.as_str());
-    if has_hostnames && !allowed.iter().any(meets) {
-        let theirs = allowed.iter().filter_map(|listener| listener.text(&["hostname"]));
-        let message =
-            format!("spec.hostnames has nothing in common with the listeners of {id}: {}", listed(hostnames, MOST));
-        let hint = format!("write a hostname for which one of them is: {}", listed(theirs, MOST));
-        sheet.warn(ROUTE_HOSTNAME, &["spec", "hostnames"], (message, hint));
+    if !has_hostnames || allowed.iter().any(|listener| meets(&listener)) {
+        return;
+    }
+    // A listener that has the hostname and does not take the route is the one that was meant.
+    let kind = sheet.document.id.kind.as_str();
+    let meant: Vec<Listener<'_>> = named.iter().filter(|it| meets(it) && takes(it, kind)).copied().collect();
+    if !meant.is_empty()
+        && let Err(said) = self::allowed(sheet, (&meant, home), document)
+    {
+        return sheet.warn(ROUTE_NOT_ALLOWED, path, said);
+    }
+    let theirs = allowed.iter().filter_map(|listener| listener.text(&["hostname"]));
+    let message =
+        format!("spec.hostnames has nothing in common with the listeners of {id}: {}", listed(hostnames, MOST));
+    let hint = format!("write a hostname for which one of them is: {}", listed(theirs, MOST));
+    sheet.warn(ROUTE_HOSTNAME, &["spec", "hostnames"], (message, hint));
+}
+
+/// Tells whether a kind is known that stands beside those of the standard, such as what is still being tried out.
+fn is_known(sheet: &Sheet<'_>, group: &str, kind: &str) -> bool {
+    group != GATEWAY_API && sheet.context.specs.kinds.knows(group, kind)
+}
+
+/// Says that a group and kind are none that a route attaches to. A mesh takes them for Services, vendors for what is theirs.
+fn no_parent(place: &str, group: &str, kind: &str) -> Option<(String, String)> {
+    let is_standard = group == GATEWAY_API && PARENTS.contains(&kind) || (group, kind) == ("", "Service");
+    let is_meant = group == GATEWAY_API || is_slip(group, GATEWAY_API);
+    let hint = if group == GATEWAY_API && kind == "Service" {
+        "write group: \"\" beside it: a Service is of no group".to_owned()
+    } else {
+        format!("write group: {GATEWAY_API} and kind: Gateway or ListenerSet, or leave both out for a Gateway")
+    };
+    // Later versions of the standard may have more kinds.
+    let is_known = kind == "Service" || PARENTS.iter().any(|known| is_slip(kind, known));
+    let message = format!("{place} names a {kind} of group {group:?}, to which no route attaches");
+    (!is_standard && is_meant && is_known).then_some((message, hint))
+}
+
+/// Says which Gateway of the source was probably meant by one that is not in it.
+fn absent(sheet: &mut Sheet<'_>, id: &ObjectId, path: &[&str], is_explicit: bool) {
+    let specs = sheet.context.specs;
+    if id.group != GATEWAY_API || specs.has(id) {
+        return;
+    }
+    let message = format!("{} is {id}, which is not in the source", dotted(path));
+    let beside = specs.of_kind(&id.group, &id.kind).filter(|it| it.id.namespace == id.namespace);
+    if let Some(hint) = did_you_mean(misspelled(&id.name, beside.map(|document| document.id.name.as_str()))) {
+        return sheet.warn(ROUTE_PARENT, &[path, &["name"]].concat(), (message, hint));
+    }
+    let mut elsewhere = specs.of_kind(&id.group, &id.kind).filter(|it| it.id.name == id.name);
+    if let (Some(other), None, false) = (elsewhere.next(), elsewhere.next(), is_explicit)
+        && sheet.asks_beyond_source(ROUTE_PARENT)
+    {
+        let hint = format!("write namespace: {} if {} is meant", other.id.namespace, other.id);
+        sheet.warn(ROUTE_PARENT, path, (message, hint));
     }
 }
 
@@ -106,11 +161,17 @@ fn named<'a>(
         if listeners.is_empty() {
             let path = [path, &["port"]].concat();
             let message = format!("{} is {wanted}, and {} has no such listener", dotted(&path), document.id);
-            sheet.warn(ROUTE_PARENT, &path, (message, format!("there are: {}", listed(ports, MOST))));
+            sheet.warn(ROUTE_PARENT, &path, (message, there_are(ports)));
             return None;
         }
     }
     (!listeners.is_empty()).then_some(listeners)
+}
+
+fn there_are(mut ports: Vec<i64>) -> String {
+    ports.sort_unstable();
+    ports.dedup();
+    format!("there are: {}", listed(ports, MOST))
 }
 
 /// Returns those listeners that take routes of the kind from the namespace; else why none does.
@@ -150,44 +211,5 @@ fn intersect(one: &str, other: &str) -> bool {
         (Some(end), None) => other.ends_with(end),
         (None, Some(end)) => one.ends_with(end),
         (Some(end), Some(other)) => end.ends_with(other) || other.ends_with(end),
-    }
-}
-
-/// Checks that the route may send to a Service, and that a Service of the source has the port.
-fn of_backend(sheet: &mut Sheet<'_>, services: &Services<'_>, (backend, path): (&Node, &[&str])) {
-    let specs = sheet.context.specs;
-    let from = specs.placed(sheet.document);
-    let (group, kind) = (text(backend, &["group"]).unwrap_or_default(), text(backend, &["kind"]).unwrap_or("Service"));
-    let Some(name) = text(backend, &["name"]) else { return };
-    let id =
-        ObjectId::new(group, kind, specs.namespace(text(backend, &["namespace"]).unwrap_or(&from.namespace)), name);
-    if id.namespace != from.namespace && !specs.known.grants(&from, &id) {
-        if !sheet.asks_beyond_source(REFERENCE_NOT_GRANTED) && !sheet.context.holds(&id) {
-            return;
-        }
-        let message = format!("{} names {id}, and no ReferenceGrant of the source allows that", dotted(path));
-        let hint = format!(
-            "put a ReferenceGrant into namespace {:?}: from: [{{group: {GATEWAY_API}, kind: {}, namespace: {}}}], \
-             to: [{{group: {group:?}, kind: {kind}}}]",
-            id.namespace, from.kind, from.namespace
-        );
-        return sheet.warn(REFERENCE_NOT_GRANTED, &[path, &["namespace"]].concat(), (message, hint));
-    }
-    if !id.is_a("", "Service") {
-        return;
-    }
-    let Some(service) = services.get(&(id.namespace.as_str(), name)) else {
-        let hint = did_you_mean(suggest(name, sheet.context.beside(&id)));
-        if let Some(hint) = hint {
-            let message = format!("{} names {id}, which is not in the source", dotted(path));
-            sheet.warn(ROUTE_BACKEND, &[path, &["name"]].concat(), (message, hint));
-        }
-        return;
-    };
-    let ports: Vec<i64> = items(&service.root, &["spec", "ports"]).iter().filter_map(port).collect();
-    if let Some(wanted) = port(backend).filter(|wanted| !ports.is_empty() && !ports.contains(wanted)) {
-        let path = [path, &["port"]].concat();
-        let message = format!("{} is {wanted}, and {id} has no such port", dotted(&path));
-        sheet.warn(ROUTE_BACKEND, &path, (message, format!("there are: {}", listed(ports, MOST))));
     }
 }

@@ -40,6 +40,9 @@ pub struct ParentRef {
 /// The path of what a Gateway says of the namespaces from which listener sets may attach.
 const NAMESPACES: [&str; 3] = ["spec", "allowedListeners", "namespaces"];
 
+/// The label that every namespace has, with its name.
+pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 /// A selector of namespaces by their labels.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -70,9 +73,18 @@ pub(crate) fn admits(
         "All" => true,
         "Same" => namespace == own,
         // Namespaces that are not in the source may have any labels.
-        "Selector" => specs.known.labels(namespace).is_none_or(|labels| selects(field("selector"), &labels)),
+        "Selector" => match specs.known.labels(namespace) {
+            Some(labels) => selects(field("selector"), &labels),
+            None => selects_by_name(field("selector"), namespace),
+        },
         _ => false,
     }
+}
+
+/// Tells whether a selector may select a namespace of which nothing but its name is known, and so one label.
+fn selects_by_name(selector: Option<&Node>, namespace: &str) -> bool {
+    let Some(said) = selector.and_then(|selector| selector.at(["matchLabels", NAME_LABEL])) else { return true };
+    said.as_str().is_none_or(|said| said == namespace)
 }
 
 /// Tells whether a selector selects these labels; one that cannot be read is somebody else's trouble.

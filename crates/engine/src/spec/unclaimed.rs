@@ -42,6 +42,9 @@ impl Specs {
         if is_ours {
             return self.keep_overlay(document);
         }
+        if !self.kinds.is_cluster_scoped(&document.gvk) {
+            self.note_unplaced(&document);
+        }
         self.judge(&document);
         self.unclaimed.push(document);
     }

@@ -19,6 +19,7 @@ fn set(digest: &str, revision: &str, minute: i64, ill: &[&str]) -> Set {
         key: None,
         target: None,
         is_broken: false,
+        is_taken_back: false,
         ill: ill.iter().map(|name| unit(name)).collect(),
     }
 }

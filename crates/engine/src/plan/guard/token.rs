@@ -11,7 +11,7 @@ use super::Hold;
 use crate::mask::Masker;
 use crate::object::{Object, ObjectId};
 use crate::plan::policies::Policies;
-use crate::plan::{Observed, Step};
+use crate::plan::{Action, Observed, Step};
 use crate::text::digest;
 
 /// Digits and letters without `0`, `1`, `i`, `l` and `o`.
@@ -44,8 +44,19 @@ impl HeldStep {
         let live = || observed.live.get(&step.id).map(|live| live.uid.clone());
         let uid = step.action.over().map(|over| over.uid.clone()).or_else(live);
         let wanted = step.object.as_ref().map(|object| wanted_digest(object, masker));
+        let wanted = match step.action {
+            Action::Adopt(_) => wanted.map(|wanted| with_what_is_there(&wanted, step)),
+            _ => wanted,
+        };
         Self { id: step.id.clone(), action: step.action.word().to_owned(), uid, wanted }
     }
+}
+
+/// Returns the digest of a wanted object and of all that would be overwritten by it: whoever lets the work of somebody else be
+/// taken over has seen what it was, and agrees to nothing that was written after that.
+fn with_what_is_there(wanted: &str, step: &Step) -> String {
+    let there: Vec<_> = step.differences.iter().map(|difference| (&difference.path, &difference.before)).collect();
+    digest(format!("{wanted}{}", serde_json::to_string(&there).unwrap_or_default()).as_bytes())
 }
 
 /// Returns the digest of a wanted object, marks included. The marks name the installation, so that the digests of two

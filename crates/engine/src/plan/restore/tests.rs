@@ -123,6 +123,7 @@ fn what_was_changed_gets_our_earlier_fields() {
         "not undone: another object stands in its place now",
     );
     check(changed(Some(&after)), None, "not undone: it does not exist any more");
+    check(changed(None), None, "apply").expect("it was deleted to be made again, and that has failed");
 }
 
 #[test]
