@@ -92,6 +92,13 @@ enum Notation {
     Text(String),
 }
 
+impl WaveSettings {
+    /// Tells whether its `maxConcurrent` is none at all.
+    pub(crate) fn lets_none_go(&self) -> bool {
+        matches!(self.max_concurrent, Some(Portion::Number(0) | Portion::Percent(0)))
+    }
+}
+
 impl RolloutSettings {
     /// Returns the clusters of each wave, in their order, the rest in one that has no settings.
     pub(crate) fn waves_of(

@@ -349,6 +349,15 @@ impl Checks<'_> {
                 "waves say in which order clusters get a change, and so does what stands beside them".to_owned();
             self.problem(&[&place[..], &["waves"]].concat(), message, Some("leave out first and strategy, or waves"));
         }
+        for (index, _) in rollout.waves.iter().enumerate().filter(|(_, wave)| wave.lets_none_go()) {
+            let place = [&place[..], &["waves", &index.to_string(), "maxConcurrent"]].concat();
+            let message = format!("wave {} of sync {name:?} would let no cluster have a change", index + 1);
+            self.problem(
+                &place,
+                message,
+                Some("write 1 or more, or leave it out; `gatewright rollout pause` stops rollouts"),
+            );
+        }
         for (index, (_, clusters)) in rollout.waves_of(selected).into_iter().enumerate() {
             // Clusters of folders and Secrets come and go.
             let is_fixed = settings.cluster_folders.is_empty() && settings.cluster_secrets.is_empty();

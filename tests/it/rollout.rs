@@ -261,6 +261,7 @@ fn bad_waves_are_refused(desk: &Desk) {
         ("waves: [{clusters: {names: [lab]}}, {clusters: {names: [lab]}}]", "wave 2 has no cluster of sync"),
         ("waves: [{clusters: {names: [lab]}, maxConcurrent: 25}, {clusters: {matchLabels: {}}, soak: 5}]", "soak"),
         ("waves: [{clusters: {names: [lab]}, maxConcurrent: 250%}]", "maxConcurrent"),
+        ("waves: [{clusters: {names: [lab]}, maxConcurrent: 0%}]", "wave 1 of sync"),
     ] {
         let config = desk.read("gatewright.yaml");
         let from = config.find("rollout:\n").expect("it is there");

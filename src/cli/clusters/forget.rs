@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cli::session::Session;
-use crate::cli::{Context, Failure, print};
+use crate::cli::{Context, Failure, complain, print};
 use crate::config::did_you_mean;
 use crate::history::audit_log::Event;
 use crate::reconcile::gone;
@@ -29,6 +29,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let name = &args.cluster;
     let is_configured = session.config.settings.clusters.contains_key(name);
     let syncs = &if is_configured { left(&session, name)? } else { gone(&session, name)? };
+    if session.lock_with_siblings()?.is_none() {
+        complain(&format!(
+            "gatewright: a daemon runs with this state directory; have it read the config file as it is now (systemctl \
+             reload gatewright): until it has, it goes on with {name} as with a new cluster\n"
+        ));
+    }
     // A daemon that has not read its configuration again yet may have a round there.
     let mut locks = Vec::new();
     for sync in syncs {

@@ -27,6 +27,7 @@ use super::pods;
 use super::policies::Policies;
 use super::table::{OBJECT_VALUE, UNKNOWN_KIND};
 use super::texts::{Step, Texts};
+use crate::admission::Definitions;
 use crate::kinds::{
     self,
     served::{self, Unknown},
@@ -125,6 +126,22 @@ fn unknown_kind(document: &Document, kinds: &kinds::Table) -> Option<Finding> {
     let problem = Problem { hint, ..Problem::document(document.place_of(&[field]), message) };
     let problem = problem.fixed(&old, fix.as_deref()).about(document.id.clone()).by(UNKNOWN_KIND);
     Some(Finding { rule: UNKNOWN_KIND, is_weak: !is_certain, wants: None, problem })
+}
+
+/// Says that the definition of a kind which no pack claims does not have the version of a document. It is a warning: another
+/// release may have it.
+pub(crate) fn unserved(document: &Document, definitions: &Definitions) -> Option<Finding> {
+    let (id, version) = (&document.id, &document.gvk.version);
+    let definition = definitions.of(&id.group, &id.kind)?;
+    let versions: Vec<&str> = definition.schemas().map(|(name, _)| name).collect();
+    if versions.is_empty() || versions.contains(&version.as_str()) {
+        return None;
+    }
+    let message = format!("the definition of {} that is known here has no version {version}", id.kind);
+    let hint = format!("it has {}; with another release, name its definitions in crdFolders", versions.join(", "));
+    let problem = Problem::document(document.place_of(&["apiVersion"]), message).hint(hint);
+    let problem = problem.about(id.clone()).by(UNKNOWN_KIND);
+    Some(Finding { rule: UNKNOWN_KIND, is_weak: true, wants: None, problem })
 }
 
 /// Tells whether people have written a part of the objects of a spec: what stands in parameters goes into them as it is. Those

@@ -66,15 +66,8 @@ impl Sheet<'_> {
             if !self.asks_beyond_source(REFERENCE_NOT_GRANTED) && !self.is_there(&id) {
                 return;
             }
-            let (kind, from) = (&own.kind, &own.namespace);
-            let message =
-                format!("{} names {id}, and no ReferenceGrant of the source allows that", dotted(&reference.parts("")));
-            let hint = format!(
-                "put a ReferenceGrant into namespace {:?}: from: [{{group: {GATEWAY_API}, kind: {kind}, namespace: {from}}}], \
-                 to: [{{group: {:?}, kind: {}}}]",
-                id.namespace, id.group, id.kind
-            );
-            return self.warn(REFERENCE_NOT_GRANTED, &reference.parts("namespace"), (message, hint));
+            let said = not_granted(&dotted(&reference.parts("")), own, &id);
+            return self.warn(REFERENCE_NOT_GRANTED, &reference.parts("namespace"), said);
         }
         self.named.insert(id.clone());
         if self.is_there(&id) {
@@ -93,4 +86,15 @@ impl Sheet<'_> {
     fn is_there(&self, id: &ObjectId) -> bool {
         self.context.holds(id) || (id.is_a("", "Secret") && asks_for_certificates(self.document))
     }
+}
+
+/// Says that nothing in the source allows a reference from one object to another, and what would.
+pub(super) fn not_granted(place: &str, from: &ObjectId, to: &ObjectId) -> (String, String) {
+    let message = format!("{place} names {to}, and no ReferenceGrant of the source allows that");
+    let hint = format!(
+        "put a ReferenceGrant into namespace {:?}: from: [{{group: {GATEWAY_API}, kind: {}, namespace: {}}}], to: [{{group: \
+         {:?}, kind: {}}}]",
+        to.namespace, from.kind, from.namespace, to.group, to.kind
+    );
+    (message, hint)
 }

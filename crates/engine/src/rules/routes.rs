@@ -42,16 +42,18 @@ fn items<'a>(node: &'a Node, path: &[&str]) -> &'a [Node] {
 /// Returns the name that was probably meant: it differs in one letter of a word, and not in what tells names of one kind
 /// apart, such as numbers (`shop-v1`, `shop-v2`) and short words (`us`, `eu`).
 fn misspelled<'a>(said: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let is_it = |name: &&str| {
-        let (mut said, mut known) = (said.split(['-', '.']), name.split(['-', '.']));
-        let mut apart = said.by_ref().zip(known.by_ref()).filter(|(said, known)| said != known);
-        let is_word = |word: &str| word.len() >= SHORTEST && !word.bytes().any(|byte| byte.is_ascii_digit());
-        let is_one = matches!(apart.next(), Some((said, known)) if is_word(said) && is_word(known)
-            && strsim::damerau_levenshtein(said, known) == 1);
-        let is_only = apart.next().is_none();
-        is_one && is_only && said.next().is_none() && known.next().is_none()
+    let words = |name: &'a str| name.split(['-', '.']);
+    let is_word = |word: &str| word.len() >= SHORTEST && !word.bytes().any(|byte| byte.is_ascii_digit());
+    let is_slip =
+        |(said, known): (&str, &str)| is_word(said) && is_word(known) && strsim::damerau_levenshtein(said, known) == 1;
+    let said: Vec<&str> = said.split(['-', '.']).collect();
+    let length: usize = said.iter().map(|word| word.len() + 1).sum();
+    let is_it = |name: &&'a str| {
+        let mut apart = said.iter().copied().zip(words(name)).filter(|(said, known)| said != known);
+        words(name).count() == said.len() && apart.next().is_some_and(is_slip) && apart.next().is_none()
     };
-    names.into_iter().find(is_it)
+    // There may be thousands.
+    names.into_iter().filter(|name| length.abs_diff(name.len() + 1) <= 1).find(is_it)
 }
 
 /// Checks that a Gateway or listener set of the source takes the route.

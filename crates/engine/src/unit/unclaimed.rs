@@ -66,6 +66,7 @@ impl Rendering {
                     let texts = (document, &overlays.of(&unit.id)[..]);
                     let of_object = |object| objects::find_in_document(object, texts, (&specs.kinds, &specs.policies));
                     findings.extend(unit.objects.iter().flat_map(of_object));
+                    findings.extend(objects::unserved(document, &specs.definitions));
                     self.units.push(unit);
                 }
                 Err(problems) => {
@@ -109,7 +110,8 @@ fn unapplied(document: &Document, (specs, options): (&Specs, &Options)) -> Vec<F
     let is_asked = options.is_check && !specs.reading.is_misspelled(&document.place());
     let Some(object) = is_asked.then(|| written(document).ok()).flatten() else { return Vec::new() };
     let findings = objects::find_in_document(&object, (document, &[]), (&specs.kinds, &specs.policies));
-    findings.into_iter().filter(|finding| !finding.is_of_others()).map(Finding::weak).collect()
+    let findings = findings.into_iter().chain(objects::unserved(document, &specs.definitions));
+    findings.filter(|finding| !finding.is_of_others()).map(Finding::weak).collect()
 }
 
 /// Fills the unit of a document with what is applied: the document as it is, but for what overlays change.

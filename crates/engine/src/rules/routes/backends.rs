@@ -8,8 +8,9 @@ use super::{items, misspelled, there_are};
 use crate::object::ObjectId;
 use crate::rules::found::{Sheet, dotted, text};
 use crate::rules::listeners::port;
+use crate::rules::references::not_granted;
 use crate::rules::table::{REFERENCE_NOT_GRANTED, ROUTE_BACKEND};
-use crate::spec::{GATEWAY_API, Specs};
+use crate::spec::Specs;
 use crate::text::did_you_mean;
 use crate::unit::Unit;
 use crate::yaml::Node;
@@ -97,14 +98,4 @@ fn check_one(sheet: &mut Sheet<'_>, services: &Services, (backend, path): (&Node
         let message = format!("{} is {wanted}, and {id} has no such port", dotted(&path));
         sheet.warn(ROUTE_BACKEND, &path, (message, there_are(ports.clone())));
     }
-}
-
-fn not_granted(place: &str, from: &ObjectId, id: &ObjectId) -> (String, String) {
-    let message = format!("{place} names {id}, and no ReferenceGrant of the source allows that");
-    let hint = format!(
-        "put a ReferenceGrant into namespace {:?}: from: [{{group: {GATEWAY_API}, kind: {}, namespace: {}}}], to: [{{group: \
-         {:?}, kind: {}}}]",
-        id.namespace, from.kind, from.namespace, id.group, id.kind
-    );
-    (message, hint)
 }
