@@ -350,7 +350,8 @@ impl Checks<'_> {
             self.problem(&[&place[..], &["waves"]].concat(), message, Some("leave out first and strategy, or waves"));
         }
         for (index, _) in rollout.waves.iter().enumerate().filter(|(_, wave)| wave.lets_none_go()) {
-            let place = [&place[..], &["waves", &index.to_string(), "maxConcurrent"]].concat();
+            let at = index.to_string();
+            let place = [&place[..], &["waves", &at, "maxConcurrent"]].concat();
             let message = format!("wave {} of sync {name:?} would let no cluster have a change", index + 1);
             self.problem(
                 &place,

@@ -155,6 +155,11 @@ impl Audit {
         self.remember(&Memory { is_complete: true, ..self.memory() })
     }
 
+    /// Has the next round there count as the first of this host.
+    pub fn begin_anew(&self) -> Result<(), StateError> {
+        self.remember(&Memory { is_complete: false, ..self.memory() })
+    }
+
     /// Forgets everything.
     pub fn forget(&self) -> Result<(), StateError> {
         SEEN.remove(&self.state, &[&self.sync, &self.cluster])
@@ -310,12 +315,10 @@ impl Audit {
         self.remember(&Memory { known, ahead: None, ..memory })
     }
 
-    /// Trusts an inventory from now on: a person has looked at it. Where no round of this host has come to its end there yet,
-    /// the next one is still its first.
+    /// Trusts an inventory from now on: a person has looked at it.
     pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
         let known = Some(Image::of(inventory, version, &BTreeSet::new(), inventory.encode()));
-        let is_complete = self.memory().is_complete;
-        self.remember(&Memory { is_complete, known, ahead: None, suspicion: None })
+        self.remember(&Memory { is_complete: true, known, ahead: None, suspicion: None })
     }
 }
 

@@ -233,14 +233,14 @@ pub fn go_back(vault: &Vault, (sync, cluster): (&str, &str), to: &Set) -> Result
     vault.write(&index(sync, cluster), &sets)
 }
 
-/// Notes that a person has undone the run that applied a set first.
+/// Notes that a person has undone the run that applied the last set first. What came before that says more than one change, and
+/// others build on it.
 pub fn undo(vault: &Vault, (sync, cluster): (&str, &str), run: &str) -> Result<(), VaultError> {
     let mut sets = list(vault, sync, cluster)?;
-    let mut undone = sets.iter_mut().filter(|set| set.run == run && !set.is_taken_back).peekable();
-    if undone.peek().is_none() {
-        return Ok(());
+    match sets.first_mut() {
+        Some(last) if last.run == run && !last.is_taken_back => last.is_taken_back = true,
+        _ => return Ok(()),
     }
-    undone.for_each(|set| set.is_taken_back = true);
     vault.write(&index(sync, cluster), &sets)
 }
 

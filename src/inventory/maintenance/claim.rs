@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterError, Mode};
 use crate::inventory::audit::Audit;
-use crate::inventory::store::{self, Store};
+use crate::inventory::store::{self, Store, forgetful};
 
 /// The inventory whose owner is to change.
 pub struct ForeignInventory {
@@ -79,6 +79,9 @@ pub async fn carry_out(
         }
     }
     store.replace(cluster, &marker.sync, &inventory, audit).await?;
+    // A person has said whose it is, and not that the source lacks nothing of it.
+    let anew = audit.map_or(Ok(()), Audit::begin_anew);
+    anew.map_err(|error| forgetful(&marker.sync, error))?;
     Ok(foreign.objects.len() + foreign.done.len())
 }
 
