@@ -216,7 +216,7 @@ fn mend(context: &Context, args: &Target) -> Result<u8, Failure> {
     context
         .audit(&session.state, Event::InventoryRepaired { sync: args.sync.clone(), cluster: args.cluster.clone() })?;
     let Repair { mut store, inventory, .. } = repair;
-    let written = store.replace(cluster.as_ref(), &args.sync, &inventory, audit.as_ref());
+    let written = store.replace(cluster.as_ref(), &args.sync, &inventory, (audit.as_ref(), true));
     session.block_on(written).map_err(fail)?;
     print(&format!("the inventory holds {} now\n", count(inventory.entries.len(), "object")));
     Ok(0)

@@ -155,11 +155,6 @@ impl Audit {
         self.remember(&Memory { is_complete: true, ..self.memory() })
     }
 
-    /// Has the next round there count as the first of this host.
-    pub fn begin_anew(&self) -> Result<(), StateError> {
-        self.remember(&Memory { is_complete: false, ..self.memory() })
-    }
-
     /// Forgets everything.
     pub fn forget(&self) -> Result<(), StateError> {
         SEEN.remove(&self.state, &[&self.sync, &self.cluster])
@@ -315,10 +310,11 @@ impl Audit {
         self.remember(&Memory { known, ahead: None, ..memory })
     }
 
-    /// Trusts an inventory from now on: a person has looked at it.
-    pub fn trust(&self, inventory: &Inventory, version: &str) -> Result<(), StateError> {
+    /// Trusts an inventory from now on: a person has looked at it. `is_complete`: what it holds is what a round of this host may
+    /// compare its source with; otherwise the next round there counts as the first of this host.
+    pub fn trust(&self, inventory: &Inventory, version: &str, is_complete: bool) -> Result<(), StateError> {
         let known = Some(Image::of(inventory, version, &BTreeSet::new(), inventory.encode()));
-        self.remember(&Memory { is_complete: true, known, ahead: None, suspicion: None })
+        self.remember(&Memory { is_complete, known, ahead: None, suspicion: None })
     }
 }
 

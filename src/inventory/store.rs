@@ -222,13 +222,14 @@ impl Store {
         self.rollouts = words;
     }
 
-    /// Writes an inventory whatever stands there, and has this host trust it from now on: a person has decided so.
+    /// Writes an inventory whatever stands there, and has this host trust it from now on: a person has decided so. For
+    /// `is_complete` see [`Audit::trust`].
     pub async fn replace(
         &mut self,
         cluster: &dyn Cluster,
         sync: &str,
         inventory: &Inventory,
-        audit: Option<&Audit>,
+        (audit, is_complete): (Option<&Audit>, bool),
     ) -> Result<(), ClusterError> {
         let epoch = self.inventory.epoch.max(inventory.epoch);
         self.former.append(&mut self.shards);
@@ -237,7 +238,8 @@ impl Store {
         self.audit = audit.cloned();
         self.save(cluster, sync, inventory).await?;
         let version = self.version.as_deref().unwrap_or_default();
-        audit.map_or(Ok(()), |audit| audit.trust(&self.inventory, version)).map_err(|error| forgetful(sync, error))
+        let trust = |audit: &Audit| audit.trust(&self.inventory, version, is_complete);
+        audit.map_or(Ok(()), trust).map_err(|error| forgetful(sync, error))
     }
 
     /// Has this host remember nothing of it any more.

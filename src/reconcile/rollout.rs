@@ -90,12 +90,12 @@ pub struct Rollout {
 }
 
 /// Tells whether a change is not healthy on a cluster that a sync has left: whoever has taken it out, or misspelled its label,
-/// has not made the change better for the one that is left. A record that cannot be read says so in the round.
+/// has not made the change better for the one that is left. A record that cannot be read may say so: the round tells.
 fn has_failed_elsewhere(state: &State, sync: &str, selected: &BTreeMap<&str, &ClusterSettings>) -> bool {
     let has_failed = |(cluster, member): (&String, &record::Member)| {
         !selected.contains_key(cluster.as_str()) && member.stage.has_failed()
     };
-    record::read(state, sync).is_ok_and(|ledger| ledger.units.iter().any(|it| it.members.iter().any(has_failed)))
+    record::read(state, sync).map_or(true, |ledger| ledger.units.iter().any(|it| it.members.iter().any(has_failed)))
 }
 
 impl Rollout {

@@ -150,14 +150,19 @@ impl Reading {
         self.suspects.iter().find(|suspect| suspect.may_be(unit)).map(Suspect::unclear)
     }
 
-    /// Returns the document that may be a spec which has lost its namespace, if there is one.
+    /// Returns the document that may be a spec which has lost its namespace, if there is one. It stays one in every round, until
+    /// somebody has written which namespace is meant: by then the object without one has been made.
     pub(crate) fn unplaced(&self, unit: &ObjectId) -> Option<Unclear> {
         let is_it = |suspect: &&Suspect| {
             let said = [&suspect.group, &suspect.kind, &suspect.name].map(Option::as_deref);
             suspect.flaw == Flaw::Unplaced && said == [&unit.group, &unit.kind, &unit.name].map(|it| Some(it.as_str()))
         };
         let found = self.suspects.iter().filter(|_| !unit.namespace.is_empty()).find(is_it)?;
-        let why = format!("{} says no namespace, and may be meant as {}", found.named(), unit.namespace);
+        let why = format!(
+            "{} says no namespace, and may be meant for {}: write namespace: default if it is not",
+            found.named(),
+            unit.namespace
+        );
         Some(Unclear { place: found.place.clone(), why })
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ClusterError, Mode};
 use crate::inventory::audit::Audit;
-use crate::inventory::store::{self, Store, forgetful};
+use crate::inventory::store::{self, Store};
 
 /// The inventory whose owner is to change.
 pub struct ForeignInventory {
@@ -78,10 +78,8 @@ pub async fn carry_out(
             entry.uid = Some(live.uid.clone());
         }
     }
-    store.replace(cluster, &marker.sync, &inventory, audit).await?;
     // A person has said whose it is, and not that the source lacks nothing of it.
-    let anew = audit.map_or(Ok(()), Audit::begin_anew);
-    anew.map_err(|error| forgetful(&marker.sync, error))?;
+    store.replace(cluster, &marker.sync, &inventory, (audit, false)).await?;
     Ok(foreign.objects.len() + foreign.done.len())
 }
 

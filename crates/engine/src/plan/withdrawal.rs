@@ -21,9 +21,6 @@ use crate::reading::{Reading, Suspect, Unclear, is_slip};
 use crate::text::count;
 use crate::unit::{Rendering, Unit};
 
-/// The namespace of what says none.
-const DEFAULT_NAMESPACE: &str = "default";
-
 /// The most reasons that are named.
 const NAMED: usize = 3;
 
@@ -62,8 +59,6 @@ pub(super) struct Evidence<'a> {
     unrendered: &'a BTreeMap<ObjectId, (Place, String)>,
     /// The documents of which nobody knows what they are, by file.
     unclear: BTreeMap<&'a str, Vec<&'a Suspect>>,
-    /// The units of which something is owned.
-    owned: BTreeSet<&'a ObjectId>,
 }
 
 impl<'a> Evidence<'a> {
@@ -81,8 +76,7 @@ impl<'a> Evidence<'a> {
         }
         let wanted = rendering.units.iter().map(|unit| (&unit.id, unit)).collect();
         let (reading, idle, unrendered) = (&rendering.reading, &rendering.idle_overlays, &rendering.unrendered);
-        let owned = owned.entries.values().map(|entry| &entry.unit).collect();
-        Self { reading, files, overlays, idle, wanted, unrendered, unclear, owned }
+        Self { reading, files, overlays, idle, wanted, unrendered, unclear }
     }
 
     /// Tells whether a unit was withdrawn, or what of it that is not wanted any more.
@@ -97,9 +91,7 @@ impl<'a> Evidence<'a> {
             unclear.extend(self.lost_overlays(unit));
         } else {
             unclear.extend(self.reading.near_miss(unit));
-            // What was in the default namespace before is another unit of that name.
-            let is_new = !self.owned.contains(&unit.within(DEFAULT_NAMESPACE));
-            unclear.extend(self.reading.unplaced(unit).filter(|_| is_new));
+            unclear.extend(self.reading.unplaced(unit));
             // What fed something before is known for that; anything else that was not read may hold a moved spec.
             unclear.extend(self.reading.unread_anywhere(|path| self.has_fed(path)));
         }
