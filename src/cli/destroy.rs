@@ -92,16 +92,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// Refuses clusters that are not configured; of those that are gone it says how they can be reached.
 fn check_names_or_gone(session: &Session<'_>, names: &[String]) -> Result<(), Failure> {
     let gone = gone::find(&session.config, &session.state);
-    if let Some(name) = names.iter().find(|name| gone.contains_key(*name)).filter(|name| !is_configured(session, name))
-    {
+    if let Some(name) = names.iter().find(|name| gone.contains_key(*name)) {
         let failure = Failure::usage(format!("cluster {name:?} is gone from the configuration"));
         return Err(failure.hint("say how it can be reached: --kubeconfig FILE"));
     }
     check_names("cluster", names, &session.config.settings.clusters)
-}
-
-fn is_configured(session: &Session<'_>, name: &str) -> bool {
-    session.config.settings.clusters.contains_key(name)
 }
 
 /// Refuses a cluster that is gone and on which this host knows nothing of the sync: it could not tell whether a kubeconfig

@@ -118,7 +118,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Whoever aborts means what is under way: what is through may have been there for long.
+/// Makes sure that there is something to abort: what is through may have been there for long.
 fn check_under_way(context: &Context, config: &Config, sync: &str) -> Result<(), Failure> {
     let state = others::looking(context, config)?;
     let ledger = record::read(&state, sync).map_err(|error| unusable(sync, error))?;

@@ -53,7 +53,7 @@ spec:
 
 const BACKEND: &str = "backendRefs: [{name: shop, port: 80}]";
 
-/// What the spec of a route in namespace `shop` says, beside its rules, and what is said of it.
+/// Parts of the spec of a route in namespace `shop`, beside its rules, each with what is said of it.
 const PARENTS: [(&str, &str); 24] = [
     ("parentRefs: [{name: edge, namespace: infra}]", ""),
     ("parentRefs: [{name: edge, namespace: infra, sectionName: open, port: 80}], hostnames: [a.b.example.com]", ""),

@@ -1,5 +1,4 @@
-//! What the source still holds, and says in another way than before by a slip: a line that is lost, an ignore file, a setting
-//! for folders of overlays. Nothing is deleted or changed for it before a person has agreed.
+//! Slips by which a source says less than it holds: a line that is lost, an ignore file, a setting for folders of overlays. Nothing is deleted or changed for it before a person has agreed.
 
 use crate::errors::{desk, gateway};
 use crate::program::Desk;

@@ -11,6 +11,7 @@ pub(crate) mod known;
 pub mod list;
 pub mod listener_set;
 pub(crate) mod metadata;
+pub(crate) mod namespaces;
 mod others;
 pub mod overlay;
 mod room;

@@ -26,9 +26,9 @@ static SERVED: LazyLock<Served> = LazyLock::new(|| {
 pub(crate) struct Unknown {
     /// The field that says it.
     pub field: &'static str,
-    /// What is wrong.
+    /// The mistake, in words.
     pub message: String,
-    /// What to write instead.
+    /// Advice on the words to write instead.
     pub hint: Option<String>,
     /// The words to write in its place, where only they can have been meant.
     pub fix: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) fn unknown(gvk: &Gvk, table: &Table) -> Option<Unknown> {
     if versions.and_then(|versions| versions.get(version)).is_some_and(|kinds| kinds.contains(kind)) {
         return None;
     }
-    let written = gvk.api_version();
+    let message = format!("Kubernetes has no {kind} in {}", gvk.api_version());
     let beside = || elsewhere(kind).chain(of_others(kind, table)).collect();
     let places: Vec<String> = best_version(group, kind).map_or_else(beside, |place| vec![place]);
     if let Some(place) = places.first() {
@@ -55,12 +55,10 @@ pub(crate) fn unknown(gvk: &Gvk, table: &Table) -> Option<Unknown> {
         // Another version may want other fields, or mean something else by them.
         let is_same_version = place.rsplit('/').next() == Some(version.as_str());
         let fix = (places.len() == 1 && is_same_version).then(|| place.clone());
-        let message = format!("Kubernetes has no {kind} in {written}");
         return Some(Unknown { field: "apiVersion", message, hint: Some(hint), fix, is_certain: true });
     }
     let of_group: BTreeSet<&str> =
         versions.into_iter().flat_map(BTreeMap::values).flatten().map(String::as_str).collect();
-    let message = format!("Kubernetes has no {kind} in {written}");
     if let Some(near) = slip(kind, of_group.iter().copied()) {
         return Some(misspelled(kind, message, (near, of_group)));
     }

@@ -9,7 +9,7 @@ use super::found::text;
 use super::x509::Material;
 use crate::kinds::row::Scope;
 use crate::object::ObjectId;
-use crate::spec::listener_set::NAME_LABEL;
+use crate::spec::namespaces::NAME_LABEL;
 use crate::spec::{Document, GATEWAY_API, Specs};
 use crate::yaml::Node;
 

@@ -10,7 +10,7 @@ use super::table::{ROUTE_HOSTNAME, ROUTE_NOT_ALLOWED, ROUTE_PARENT};
 use crate::check::suggest;
 use crate::object::ObjectId;
 use crate::reading::is_slip;
-use crate::spec::{Document, GATEWAY_API, listener_set};
+use crate::spec::{Document, GATEWAY_API, namespaces};
 use crate::text::{did_you_mean, listed};
 use crate::yaml::Node;
 pub(super) use backends::{Services, services};
@@ -24,7 +24,7 @@ const SHORTEST: usize = 4;
 /// Kinds of routes that know no hostnames.
 const WITHOUT_HOSTNAMES: [&str; 2] = ["TCPRoute", "UDPRoute"];
 
-/// What routes of the standard attach to, in its group.
+/// The kinds that routes of the standard attach to, in its group.
 const PARENTS: [&str; 2] = ["Gateway", "ListenerSet"];
 
 /// Checks a route.
@@ -191,11 +191,10 @@ fn allowed<'a>(
     if of_kind.is_empty() {
         return Err((who, "see the protocol and the allowedRoutes.kinds of the listeners".to_owned()));
     }
-    let namespaces = |listener: &Listener<'a>| listener.node.at(["allowedRoutes", "namespaces"]);
+    let chosen = |listener: &Listener<'a>| listener.node.at(["allowedRoutes", "namespaces"]);
     let specs = sheet.context.specs;
-    let is_open = |listener: &&Listener<'a>| {
-        listener_set::admits(specs, (namespaces(listener), "Same"), (&parent.namespace, home))
-    };
+    let is_open =
+        |listener: &&Listener<'a>| namespaces::admits(specs, (chosen(listener), "Same"), (&parent.namespace, home));
     let open: Vec<Listener<'_>> = of_kind.iter().filter(is_open).copied().collect();
     if open.is_empty() {
         let message = format!("{who} of namespace {home:?}");

@@ -1,4 +1,4 @@
-//! What routes send to: whether they may, and whether a Service of the source has the port.
+//! Backends of routes: whether they may be sent to, and whether a Service of the source has the port.
 
 use std::collections::BTreeMap;
 
