@@ -222,8 +222,8 @@ impl Store {
         self.rollouts = words;
     }
 
-    /// Writes an inventory whatever stands there, and has this host trust it from now on: a person has decided so. For
-    /// `is_complete` see [`Audit::trust`].
+    /// Writes an inventory whatever stands there, and has this host trust it from now on: a person has decided so.
+    /// `is_complete`: the next round may delete what its sources no longer have.
     pub async fn replace(
         &mut self,
         cluster: &dyn Cluster,
