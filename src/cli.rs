@@ -4,6 +4,7 @@ mod access;
 mod adopt;
 mod apply;
 mod approve;
+mod asked;
 mod audit;
 mod check;
 mod choice;

@@ -30,6 +30,7 @@ use crate::process::service::{Notifier, Progress, Signal, SignalError, Signals, 
 use crate::reconcile::renamed::RenameError;
 use crate::report::Report;
 use crate::schedule::ScheduleError;
+use crate::schedule::enrolled::Enrolled;
 use crate::source::SourceError;
 use crate::state::{Lock, State, StateError};
 use crate::webhooks::gather::Gathering;
@@ -42,6 +43,7 @@ mod measure;
 pub(crate) mod otlp;
 mod pages;
 mod pressure;
+mod requests;
 mod rounds;
 pub(crate) mod simulated;
 mod sources;
@@ -135,6 +137,8 @@ struct Shared {
     gathering: Gathering,
     hosts: Hosts,
     clock: Arc<dyn Clock>,
+    /// The rounds that begin when somebody asks for one.
+    enrolled: Arc<Enrolled>,
     /// Whatever people look at in a browser, where somebody can.
     board: Option<Arc<Board>>,
 }
@@ -149,7 +153,8 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
     let (folders, config) = FolderWatch::start(config, &state);
     let shown = Shown { metrics: Arc::clone(&metrics), progress: progress.clone(), readiness: Arc::clone(&readiness) };
-    let board = pages::serve(&config, shown, (&state, &host.clock), &stop).await?;
+    let enrolled = Arc::default();
+    let board = pages::serve(&config, shown, (&state, &host.clock), &enrolled, &stop).await?;
     // Pings go on while nobody knows who the other hosts are.
     let met = tokio::select! {
         met = Hosts::meet(&config, &state, host, &mut signals) => met?,
@@ -172,9 +177,11 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         readiness,
         hosts,
         clock: Arc::clone(&host.clock),
+        enrolled,
         board,
     });
     share_decisions(&shared, &stop);
+    tokio::spawn(requests::take(Arc::clone(&shared), stop.clone()));
     let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
     let config = config.map_err(DaemonError::Clusters)?;
     let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);

@@ -8,5 +8,6 @@ pub mod archive;
 pub(crate) mod audit_log;
 pub(crate) mod decisions;
 pub(crate) mod expiry;
+pub(crate) mod interrupted;
 pub(crate) mod journal;
 pub(crate) mod saved_plan;

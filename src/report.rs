@@ -31,7 +31,6 @@ use std::fmt;
 
 use gatewright_engine::diff::{Class, Difference};
 use gatewright_engine::health::pods::Count;
-use gatewright_engine::kinds::has_pods;
 use gatewright_engine::object::ObjectId;
 use gatewright_engine::plan::Plan;
 use gatewright_engine::plan::bodies::Bodies;
@@ -281,6 +280,9 @@ pub struct StepReport {
     /// Its outcome; absent in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
+    /// Whether what stood there was deleted, although the step was not done in the end. It may have been put back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
     /// Since which report it differs or fails; absent if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -414,7 +416,7 @@ impl Report {
     pub fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         for step in self.clusters.values().flat_map(|cluster| cluster.changes_in(self.mode)) {
-            *counts.entry(step.action.word()).or_default() += 1;
+            *counts.entry(step.done_word()).or_default() += 1;
         }
         counts
     }
@@ -432,18 +434,11 @@ impl Report {
 }
 
 impl StepReport {
-    /// Tells whether pods are replaced by it: something of their template differs, or the workload is replaced.
-    pub fn rolls_pods(&self) -> bool {
-        let has_pods = self.id.group == "apps" && has_pods(&self.id.kind);
-        let is_about_pods = || self.differences.iter().any(|difference| difference.path.starts_with("spec.template"));
-        has_pods && (self.action == StepAction::Recreate || (self.is_change() && is_about_pods()))
-    }
-
     /// Begins the report of a step.
     pub fn new(unit: ObjectId, id: ObjectId, action: StepAction, note: Option<String>) -> Self {
         let (place, class, outcome, fields, differences) = (None, None, None, Vec::new(), Vec::new());
-        let (since, later) = (None, BTreeMap::new());
-        Self { unit, id, place, action, class, differences, fields, note, outcome, since, later }
+        let (deleted, since, later) = (false, None, BTreeMap::new());
+        Self { unit, id, place, action, class, differences, fields, note, outcome, deleted, since, later }
     }
 
     /// Tells whether there is anything to be told: the object does not stay as it is, or others write to its fields.
@@ -487,7 +482,8 @@ impl ClusterReport {
 
     /// Returns the steps that changed something, or in a plan would.
     pub fn changes_in(&self, mode: Mode) -> impl Iterator<Item = &StepReport> {
-        let is_over = move |step: &&StepReport| mode != Mode::Apply || step.outcome == Some(Outcome::Done);
+        let is_over =
+            move |step: &&StepReport| mode != Mode::Apply || step.deleted || step.outcome == Some(Outcome::Done);
         self.steps.iter().filter(|step| step.is_change()).filter(is_over)
     }
 

@@ -9,6 +9,7 @@
 //! [`drive::drive`] is the one function that waits.
 
 pub(crate) mod drive;
+pub(crate) mod enrolled;
 pub(crate) mod jitter;
 pub(crate) mod timer;
 

@@ -6,6 +6,7 @@
 pub(crate) mod append;
 pub(crate) mod notes;
 pub(crate) mod owner;
+pub(crate) mod requested;
 pub(crate) mod store;
 pub(crate) mod suspension;
 pub(crate) mod timekeeping;

@@ -26,7 +26,9 @@ use tracing::{error, warn};
 use crate::basics::clock::Clock;
 use crate::config::Config;
 use crate::config::webhooks::WebhookSettings;
-use crate::history::journal;
+use crate::history::archive::Archive;
+use crate::history::audit_log::{self, Actor, Event};
+use crate::history::{interrupted, journal};
 use crate::process::metrics::Metrics;
 use crate::report::Report;
 use crate::state::{State, StateError};
@@ -43,6 +45,19 @@ use queue::Queue;
 pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Metrics) -> Result<bool, StateError> {
     journal::expire(state, &config.journal(), report.finished);
     journal::record(state, &config.journal(), report, |kept| announce(state, config, report, kept, metrics))
+}
+
+/// Keeps reports of earlier rounds on the clusters of a report of which nothing was told, because they were interrupted: in the
+/// audit log, in the history, and for everybody who is to be told. It comes before the report itself is kept.
+pub(crate) fn catch_up(state: &State, config: &Config, report: &Report, (metrics, actor): (&Metrics, &Actor)) {
+    let open = || Archive::existing(state, &config.settings.undo);
+    for earlier in interrupted::before(state, report, open) {
+        let audited = Event::of_round(&earlier).map_or(Ok(()), |event| audit_log::record(state, report.finished, actor, event));
+        let tell = |kept: &Path| announce(state, config, &earlier, kept, metrics);
+        if let Err(error) = audited.and_then(|()| journal::add(state, &config.journal(), &earlier, tell)) {
+            error!(run = earlier.run, error = %Chain(&error), "cannot keep the report of an interrupted round");
+        }
+    }
 }
 
 /// Keeps the report of a sync on one of its clusters, and leaves word of it together with those of the others.

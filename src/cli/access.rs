@@ -9,7 +9,7 @@ use crate::cluster::exec::allow::{Allowed, Exec};
 use crate::cluster::kubeconfig::{self, Origin};
 
 /// The way to a cluster that no config file names.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Access {
     /// The kubeconfig; without it that of kubectl ($KUBECONFIG, else ~/.kube/config).
     #[arg(long, value_name = "FILE")]

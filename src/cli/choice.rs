@@ -38,6 +38,11 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// Tells whether it is everything, looked at as usual.
+    pub(super) fn is_all(&self) -> bool {
+        self.clusters.is_of_all() && self.only.is_empty() && !self.full
+    }
+
     /// Returns everything on some clusters.
     pub(super) fn of(clusters: Choice) -> Self {
         Self { clusters, only: Vec::new(), full: false }

@@ -45,6 +45,9 @@ pub(super) struct Args {
     /// Do not ask.
     #[arg(long, short)]
     yes: bool,
+    /// Show what would be deleted, and delete nothing.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
     /// The output format of the reports.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: super::format::Format,
@@ -66,11 +69,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let nothing = (NOTHING.to_owned(), nothing.collect());
     let mut prepared = session.without_source((&args.sync, &settings), nothing)?;
     let plan = session.round(&prepared, Mode::Plan);
-    show(context, &plan, args.format, Extent::default());
+    // Whoever has agreed already sees what becomes of it.
+    if !args.yes || !plan.has_changes() {
+        show(context, &plan, args.format, Extent::default());
+    }
     if session.is_stopped() {
         return Ok(EXIT_FAILED);
     }
     replaced::check_health(&session, args, &plan)?;
+    if args.dry_run {
+        return Ok(plan.exit_code());
+    }
     if plan.has_changes() {
         let number = plan.counts().get("prune").copied().unwrap_or_default();
         let question = format!("Delete {}?", count(number, "object"));

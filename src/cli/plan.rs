@@ -7,7 +7,7 @@ use gatewright_engine::text::digest;
 
 use super::format::Format;
 use super::named::Named;
-use super::session::Session;
+use super::session::{Selection, Session};
 use super::subject::Subject;
 use super::view::{Extent, View};
 use super::{Context, EXIT_FAILED, Failure, complain, stream, worst};
@@ -55,6 +55,14 @@ pub(super) struct Args {
     /// The output format.
     #[arg(long = "output", short = 'o', visible_alias = "format", value_name = "FORMAT", default_value = "text")]
     format: View,
+}
+
+impl Args {
+    /// Returns what plans the round of a selection, and nothing else.
+    pub(super) fn of(selection: &Selection, (format, extent): (View, Extent), detailed_exitcode: bool) -> Self {
+        let subject = Subject::of(selection);
+        Self { subject, adopt: false, read_only: false, detailed_exitcode, extent, out: None, format }
+    }
 }
 
 /// Runs the command.

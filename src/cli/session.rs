@@ -338,7 +338,7 @@ impl<'a> Session<'a> {
     }
 
     /// Shows what is waited for, unless nobody wants to know.
-    fn progress(&self, what: String, thing: &'static str, names: impl Iterator<Item = impl ToString>) -> Arc<Progress> {
+    pub(super) fn progress(&self, what: String, thing: &'static str, names: impl Iterator<Item = impl ToString>) -> Arc<Progress> {
         Progress::begin(what, (thing, names.map(|name| name.to_string())), (self.context, self.runtime()))
     }
 
@@ -441,7 +441,8 @@ impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
         Self::of(&error).hint(match error {
             StateError::Locked(..) => {
-                "a daemon with this state directory does the rounds by itself; stop it to do one by hand"
+                "a daemon with this state directory does the rounds by itself; a plain `gatewright sync` asks it for one, for all \
+                 else stop it"
             }
             StateError::Write(_, why) if is_full(&why) => "make room on that file system",
             StateError::Damaged(_) => "put it back from a backup: clusters know this installation by it",

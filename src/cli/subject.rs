@@ -22,6 +22,9 @@ pub(super) struct Subject {
     /// --kubeconfig, --context and --allow-exec say for which cluster they are.
     #[arg(value_name = "SYNC|PATH")]
     subjects: Vec<PathBuf>,
+    /// A file or folder with specs, as where it is named without this; may be given several times.
+    #[arg(long = "path", short = 'f', value_name = "PATH", conflicts_with = "subjects")]
+    paths: Vec<PathBuf>,
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
@@ -37,6 +40,12 @@ enum Meaning {
 }
 
 impl Subject {
+    /// Returns the syncs of a selection.
+    pub(super) fn of(selection: &Selection) -> Self {
+        let subjects = selection.sync.iter().map(PathBuf::from).collect();
+        Self { subjects, paths: Vec::new(), access: Access::default(), part: selection.part.clone() }
+    }
+
     /// Returns the units that the command is limited to.
     pub(super) fn only(&self) -> &[Named] {
         &self.part.only
@@ -58,7 +67,7 @@ impl Subject {
                     let failure = Failure::usage("--cluster and --selector choose among the clusters of a config file");
                     return Err(failure.hint("with files and folders --context says which cluster is meant"));
                 }
-                let session = Session::of_specs(context, &self.subjects, self.access.settings()?)?;
+                let session = Session::of_specs(context, self.specs(), self.access.settings()?)?;
                 if let Some(file) = beside {
                     complain(&format!("  {} is ignored: it is about syncs\n", file.display()));
                 }
@@ -67,8 +76,13 @@ impl Subject {
         }
     }
 
+    /// Returns the files and folders, if it is they that were named.
+    fn specs(&self) -> &[PathBuf] {
+        if self.paths.is_empty() { &self.subjects } else { &self.paths }
+    }
+
     fn meaning(&self, context: &Context) -> Result<Meaning, Failure> {
-        let Some(first) = self.subjects.first() else {
+        let Some(first) = self.specs().first() else {
             return Ok(Meaning::Syncs(Box::new(load(context)?), None));
         };
         let name = first.to_str().filter(|name| self.subjects.len() == 1 && may_be_sync(name));
@@ -78,7 +92,7 @@ impl Subject {
         {
             return Ok(Meaning::Syncs(Box::new(config.clone()), Some(name.to_owned())));
         }
-        if let Some(lost) = self.subjects.iter().find(|path| !path.exists()) {
+        if let Some(lost) = self.specs().iter().find(|path| !path.exists()) {
             return Err(neither(lost, name, config.as_ref()));
         }
         if context.is_config_named {

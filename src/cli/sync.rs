@@ -7,17 +7,18 @@ use super::plan::show;
 use super::session::{Prepared, Ready, Selection, Session, question};
 use super::suspend::hold;
 use super::view::Extent;
-use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, complain, worst};
+use super::{Context, EXIT_FAILED, EXIT_HELD, Failure, asked, complain, plan, worst};
 use crate::config::settings;
 use crate::history::archive::Archive;
 use crate::reconcile::model::Order;
 use crate::report::{Mode, Report, text};
-use crate::state::suspension;
+use crate::state::{StateError, suspension};
 
 /// Run one round now: show the plan, apply it, wait, and delete what is not wanted any more.
 ///
 /// Whoever is at a terminal is asked before an API server is changed, on standard error and wherever the output goes;
 /// anything but "yes" changes nothing and exits with 1. A sync with `mode: report` is compared and reported only.
+/// Beside a daemon nobody is asked: the daemon reads the source and does the round, and this command waits for its report.
 ///
 /// Exit codes: 0 done (with --detailed-exitcode: and nothing differs), 1 failed, 2 something differs (only with
 /// --detailed-exitcode), 3 held by a guard or suspended, 4 a cluster was unreachable, 64 usage or configuration; of
@@ -31,6 +32,9 @@ pub(super) struct Args {
     /// Exit with 2 if a sync with `mode: report` finds that anything differs, as `plan --detailed-exitcode` does.
     #[arg(long)]
     detailed_exitcode: bool,
+    /// Show what the round would do, and change nothing, as `plan` does.
+    #[arg(long, conflicts_with_all = ["yes", "even_if_suspended", "skip_waves", "no_wait"])]
+    dry_run: bool,
 }
 
 /// The exit code of a report.
@@ -87,6 +91,11 @@ impl How {
 }
 
 impl Manner {
+    /// Tells whether the rounds are to be as those of a daemon are.
+    fn is_plain(&self) -> bool {
+        !self.even_if_suspended && !self.skip_waves && self.reason.is_none()
+    }
+
     /// Says in the report why this round is not as others are.
     fn tell(&self, order: &mut Order) {
         if self.skip_waves {
@@ -101,6 +110,10 @@ impl Manner {
 
 /// Runs the command.
 pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    if args.dry_run {
+        let form = (args.manner.how.format.into(), args.manner.how.extent());
+        return plan::run(context, &plan::Args::of(&args.selection, form, args.detailed_exitcode));
+    }
     let code = if args.detailed_exitcode { Report::detailed_exit_code } else { Report::exit_code };
     rounds(context, &args.selection, &args.manner, (false, code))
 }
@@ -114,7 +127,13 @@ pub(super) fn rounds(
 ) -> Result<u8, Failure> {
     args.how.check()?;
     let session = Session::open(context)?;
-    let _lock = session.state.lock()?;
+    let _lock = match session.state.lock() {
+        Err(StateError::Locked(..)) if !takes_over && args.is_plain() && selection.part.is_all() => {
+            let syncs = session.names(selection)?;
+            return asked::run((context, &session), &syncs, &args.how, code);
+        }
+        lock => lock?,
+    };
     let installation = session.state.make_installation()?;
     session.tell_gone(selection);
     let mut ready = session.prepare(selection, &installation)?;
@@ -204,7 +223,7 @@ fn rests(args: &Manner, session: &Session<'_>, prepared: &mut Prepared) -> Optio
 }
 
 /// Returns the reason why a sync may not have a round.
-fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
+pub(super) fn suspended(session: &Session<'_>, sync: &str) -> Option<Failure> {
     match suspension::of(&session.state, sync, session.believed()) {
         Ok(None) => None,
         Ok(Some(suspension)) => {

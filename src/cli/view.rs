@@ -50,6 +50,16 @@ impl Extent {
     }
 }
 
+impl From<Format> for View {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Text => Self::Text,
+            Format::Json => Self::Json,
+            Format::Yaml => Self::Yaml,
+        }
+    }
+}
+
 impl View {
     /// Prints one of several reports; tells whether it did: a page has to wait for all of them.
     pub(super) fn print_one(self, context: &Context, report: &Report, extent: Extent) -> bool {

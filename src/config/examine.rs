@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::Config;
 use super::cluster_secrets::entry;
 use super::settings::Mode;
+use super::validate::selects_none;
 use crate::cluster::kubeconfig::{Access, Origin, load};
 
 /// All that was found.
@@ -57,6 +58,7 @@ pub(crate) fn examine(config: &Config) -> Findings {
     let is_whole = config.knows_all_clusters();
     for name in config.settings.syncs.keys().filter(|_| is_whole) {
         found.warnings.extend(labels(config, name));
+        found.problems.extend(without_clusters(config, name));
     }
     found
 }
@@ -127,6 +129,13 @@ impl Findings {
             }
         }
     }
+}
+
+/// Returns what is wrong with a sync that selects no cluster; while it is not known which clusters there are, nothing is.
+pub(crate) fn without_clusters(config: &Config, sync: &str) -> Option<Problem> {
+    let is_empty = config.knows_all_clusters() && config.clusters_of(&config.settings.syncs[sync]).is_empty();
+    let (message, hint) = is_empty.then(|| selects_none(sync, &config.settings))?;
+    Some(Problem::file(config.place(&["syncs", sync, "clusters"]), message).hint(hint))
 }
 
 /// Finds labels in the expressions of a sync that no cluster has: what is asked for by name and by label it must have.

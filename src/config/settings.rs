@@ -90,6 +90,11 @@ impl Settings {
         clusters.map(|(name, cluster)| (name.as_str(), cluster)).collect()
     }
 
+    /// Tells whether clusters come from elsewhere than the config file, so that they come and go without it.
+    pub fn finds_clusters(&self) -> bool {
+        !self.cluster_folders.is_empty() || !self.cluster_secrets.is_empty()
+    }
+
     /// Returns each cluster that has a former name, with that name.
     pub fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
         let of = |(name, cluster)| {

@@ -114,6 +114,12 @@ struct Checks<'a> {
 /// The most labels that a message names.
 const MOST_LABELS: usize = 8;
 
+/// Says that a sync selects no cluster, and how it would select some.
+pub(super) fn selects_none(sync: &str, settings: &Settings) -> (String, String) {
+    let hint = format!("name clusters, or select them by matchLabels; {}", labels(settings));
+    (format!("sync {sync:?} selects no cluster"), hint)
+}
+
 /// Says which labels clusters have.
 fn labels(settings: &Settings) -> String {
     let of = |cluster: &ClusterSettings| cluster.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -314,9 +320,10 @@ impl Checks<'_> {
             let index = items.iter().position(|node| node.as_str() == Some(cluster)).unwrap_or_default().to_string();
             self.unknown(&[&place[..], &[&index]].concat(), "cluster", cluster, &settings.clusters);
         }
-        if self.is_whole && lost.is_empty() && settings.clusters_of(sync).is_empty() {
-            let hint = format!("name clusters, or select them by matchLabels; {}", labels(settings));
-            self.problem(&["syncs", name, "clusters"], format!("sync {name:?} selects no cluster"), Some(&hint));
+        // Where clusters come and go beside this file, one that loses its label is not to stop all other syncs.
+        if self.is_whole && lost.is_empty() && settings.clusters_of(sync).is_empty() && !settings.finds_clusters() {
+            let (message, hint) = selects_none(name, settings);
+            self.problem(&["syncs", name, "clusters"], message, Some(&hint));
         }
         self.rollout(name, sync, settings);
         self.gates(name, sync, settings);

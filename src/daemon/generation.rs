@@ -13,7 +13,7 @@ use gatewright_engine::marks::Marker;
 use gatewright_engine::pack::Packs;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::pressure;
 use super::rounds::{Sibling, Sync};
@@ -21,6 +21,7 @@ use super::sources::SourceCaches;
 use super::turns::Turns;
 use super::{DaemonError, Shared};
 use crate::config::Config;
+use crate::config::examine::without_clusters;
 use crate::config::settings::{Mode as SyncMode, SyncSettings};
 use crate::desired::rendering::facts_of;
 use crate::desired::rendering::renderings::Renderings;
@@ -201,6 +202,9 @@ impl Prepared {
         let running = shared.hosts.share(&config);
         common.carry_over(&running, shared);
         fleet::warn_of_abandoned(&config, &shared.state);
+        for problem in config.settings.syncs.keys().filter_map(|sync| without_clusters(&config, sync)) {
+            warn!("{problem}");
+        }
         if let Err(error) = cluster_folders::remember(&config, &shared.state) {
             error!(error = %Chain(&error), "cannot remember which clusters there are");
         }
@@ -280,9 +284,7 @@ impl Common {
             sync.watch(shared);
             let (nudges, is_asked) = (Arc::default(), Arc::default());
             sync.nudged_by(&nudges);
-            if let Some(board) = &shared.board {
-                sync.enroll(board, &nudges, &is_asked);
-            }
+            sync.enroll(&shared.enrolled, &nudges, &is_asked);
             let (shared, stop) = (Arc::clone(shared), tasks.stop.clone());
             tasks.running.spawn(async move {
                 let pulse = shared.progress.watch(&sync.title);

@@ -11,6 +11,7 @@ use crate::basics::clock::Clock;
 use crate::config::Config;
 use crate::dashboard::{self, Board};
 use crate::process::http::{self, Listen, Shown};
+use crate::schedule::enrolled::Enrolled;
 use crate::state::State;
 
 /// Begins to answer requests; returns the board behind the dashboard, if there is one.
@@ -18,12 +19,13 @@ pub(super) async fn serve(
     config: &Config,
     shown: Shown,
     (state, clock): (&State, &Arc<dyn Clock>),
+    enrolled: &Arc<Enrolled>,
     stop: &CancellationToken,
 ) -> Result<Option<Arc<Board>>, DaemonError> {
     let settings = &config.settings.http;
     let Listen::At(address) = settings.listen else { return Ok(None) };
     let listener = http::bind(address).await.map_err(DaemonError::Http)?;
-    let board = settings.has_dashboard().then(|| Arc::new(Board::new(state.clone(), clock, stop)));
+    let board = settings.has_dashboard().then(|| Arc::new(Board::new(state.clone(), clock, enrolled, stop)));
     let mut router = http::router(shown);
     let token = settings.actions.then(|| dashboard::make_token(state)).transpose().map_err(DaemonError::State)?;
     if let Some(board) = &board {

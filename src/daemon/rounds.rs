@@ -17,7 +17,6 @@ use super::measure::{measure, seconds};
 use super::sources::Slot;
 use super::turns::Turns;
 use crate::config::Config;
-use crate::dashboard::Board;
 use crate::desired::rendering::renderings::Renderings;
 use crate::desired::rendering::{Want, Wanted};
 use crate::desired::siblings::{self, Siblings};
@@ -27,6 +26,7 @@ use crate::reconcile::fleet;
 use crate::reconcile::gone;
 use crate::reconcile::model::Order;
 use crate::report::{ClusterState, Report};
+use crate::schedule::enrolled::Enrolled;
 use crate::schedule::timer::{Cause, Outcome};
 use crate::source::Snapshot;
 use crate::source::cache::Trouble;
@@ -98,10 +98,10 @@ impl Sync {
         }
     }
 
-    /// Has rounds begin when somebody asks for one at the dashboard: after the source was read once more.
-    pub(super) fn enroll(&self, board: &Board, nudges: &Arc<Notify>, is_asked: &Arc<AtomicBool>) {
+    /// Has rounds begin when somebody asks for one: after the source was read once more.
+    pub(super) fn enroll(&self, enrolled: &Enrolled, nudges: &Arc<Notify>, is_asked: &Arc<AtomicBool>) {
         let (slot, is_asked) = (Arc::clone(&self.syncs[self.name()].slot), Arc::clone(is_asked));
-        board.enroll(self.name(), nudges, move |round| {
+        enrolled.enroll(self.name(), nudges, move |round| {
             is_asked.store(true, Ordering::SeqCst);
             slot.ask_for(round);
         });
@@ -309,6 +309,7 @@ impl Sync {
     /// Keeps a report and tells others of it; tells whether it says something new, or could not be kept.
     fn keep(&self, report: &Report, shared: &Shared) -> bool {
         let (state, metrics, gathering) = (&shared.state, &shared.metrics, &shared.gathering);
+        webhooks::catch_up(state, &self.config, report, (metrics, &Actor::DAEMON));
         if let Some(event) = Event::of_round(report)
             && let Err(error) = audit_log::record(state, shared.clock.now(), &Actor::DAEMON, event)
         {

@@ -59,6 +59,7 @@ pub(crate) fn start(
         readiness: Arc::default(),
         hosts: Hosts::default(),
         clock: Arc::clone(clock),
+        enrolled: Arc::default(),
         board: None,
     });
     let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
@@ -21,6 +21,7 @@ use crate::history::audit_log::Actor;
 use crate::history::decisions::Decider;
 use crate::history::{approvals, journal};
 use crate::reconcile::renamed;
+use crate::schedule::enrolled::Enrolled;
 use crate::source::cache::{TROUBLES, Trouble};
 use crate::state::State;
 use crate::state::store::Stamp;
@@ -47,8 +48,8 @@ pub(crate) struct Board {
     known: Mutex<Known>,
     /// A round has ended.
     news: Notify,
-    /// The rounds that run here, by sync.
-    rounds: Mutex<BTreeMap<String, Vec<Rounds>>>,
+    /// The rounds that run here.
+    pub(super) enrolled: Arc<Enrolled>,
     /// Somebody has decided something, which other hosts are to know.
     decisions: Notify,
     /// The version of what is known, for those who watch.
@@ -57,15 +58,6 @@ pub(crate) struct Board {
     pub(super) watchers: Arc<Semaphore>,
     /// Set when the daemon ends.
     pub(super) stop: CancellationToken,
-}
-
-/// Has a round begin.
-type Ask = dyn Fn(&Arc<Notify>) + Send + Sync;
-
-/// The rounds of a sync on a cluster, which begin when somebody asks for one, until they have ended.
-struct Rounds {
-    nudges: Weak<Notify>,
-    ask: Box<Ask>,
 }
 
 /// The knowledge about the fleet at one time.
@@ -94,14 +86,19 @@ type Targets = BTreeMap<(String, String), ([Option<Stamp>; 2], Arc<Cell>)>;
 
 impl Board {
     /// Begins with nothing.
-    pub(crate) fn new(state: State, clock: &Arc<dyn Clock>, stop: &CancellationToken) -> Self {
+    pub(crate) fn new(
+        state: State,
+        clock: &Arc<dyn Clock>,
+        enrolled: &Arc<Enrolled>,
+        stop: &CancellationToken,
+    ) -> Self {
         Self {
             state,
             clock: Arc::clone(clock),
             config: Mutex::default(),
             known: Mutex::default(),
             news: Notify::new(),
-            rounds: Mutex::default(),
+            enrolled: Arc::clone(enrolled),
             decisions: Notify::new(),
             version: watch::Sender::new(0),
             readers: Semaphore::new(READERS),
@@ -122,19 +119,9 @@ impl Board {
         self.news.notify_one();
     }
 
-    /// Takes rounds that begin when somebody asks for one, for as long as they run.
-    pub(crate) fn enroll(&self, sync: &str, nudges: &Arc<Notify>, ask: impl Fn(&Arc<Notify>) + Send + Sync + 'static) {
-        let mut rounds = lock(&self.rounds);
-        let of_sync = rounds.entry(sync.to_owned()).or_default();
-        of_sync.retain(|rounds| rounds.nudges.strong_count() > 0);
-        of_sync.push(Rounds { nudges: Arc::downgrade(nudges), ask: Box::new(ask) });
-    }
-
     /// Has a round of a sync begin on each of its clusters; returns how many those are.
     pub(super) fn reconcile(&self, sync: &str) -> usize {
-        let rounds = lock(&self.rounds);
-        let running = rounds.get(sync).into_iter().flatten();
-        running.filter_map(|rounds| rounds.nudges.upgrade().map(|nudges| (rounds.ask)(&nudges))).count()
+        self.enrolled.ask(sync)
     }
 
     /// Returns what somebody needs to decide something.

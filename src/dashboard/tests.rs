@@ -90,7 +90,7 @@ impl Desk {
         let config = Arc::new(config.expect("it is right"));
         let clock = Arc::new(Still::default());
         let (stop, shared) = (CancellationToken::new(), Arc::clone(&clock) as Arc<dyn Clock>);
-        let board = Arc::new(Board::new(config.state(), &shared, &stop));
+        let board = Arc::new(Board::new(config.state(), &shared, &Arc::default(), &stop));
         board.follow(&config);
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("loopback has a free port");
         let address = listener.local_addr().expect("a listener knows its address");

@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use crate::basics::sanitize;
-use crate::report::{ClusterState, Mode, Report};
+use crate::history::interrupted;
+use crate::report::outcome::Outcome;
+use crate::report::{ClusterState, Mode, Report, StepReport};
 use crate::state::{State, StateError};
 
 /// The file, below the state folder.
@@ -144,12 +146,18 @@ impl Actor {
 impl Event {
     /// Returns what a round has changed; `None` if that is nothing.
     pub(crate) fn of_round(report: &Report) -> Option<Self> {
-        let all = report.clusters.iter().filter(|(_, cluster)| cluster.has_changed());
+        // Of a round that was interrupted some steps are not known to be done; a log of changes has them, too.
+        let is_interrupted = report.cause.as_deref() == Some(interrupted::CAUSE);
+        let all = report.clusters.iter().filter(|(_, cluster)| is_interrupted || cluster.has_changed());
         let clusters: BTreeMap<String, OfCluster> = all
             .map(|(name, cluster)| {
                 let mut changes: BTreeMap<String, usize> = BTreeMap::new();
                 for step in cluster.changes_in(report.mode) {
-                    *changes.entry(step.action.word().to_owned()).or_default() += 1;
+                    *changes.entry(step.done_word().to_owned()).or_default() += 1;
+                }
+                let is_failed = |step: &&StepReport| matches!(step.outcome, Some(Outcome::Failed(_)));
+                if let (true, number @ 1..) = (is_interrupted, cluster.steps.iter().filter(is_failed).count()) {
+                    changes.insert("not known".to_owned(), number);
                 }
                 let approved = cluster.lifted.iter().filter_map(|hold| hold.token.clone()).collect();
                 (name.clone(), OfCluster { state: cluster.state, changes, approved })

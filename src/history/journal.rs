@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::history::archive::runs::{self, expired, is_run};
+use crate::history::interrupted;
 use crate::report::form::ReportFormat;
 use crate::report::trend::{date, undated};
 use crate::report::{ClusterReport, ClusterState, Report};
@@ -217,7 +218,19 @@ pub(crate) fn record(
         let succeeded = if is_success { Some(report.finished) } else { succeeded };
         LAST.write(state, &names, &Last { digest, report: whole, succeeded })?;
     }
+    interrupted::told(state, report);
     Ok(is_new)
+}
+
+/// Adds a report of an earlier round to the history, as if it had been kept in its time; the last report stays. `tell` leaves
+/// word for others.
+pub(crate) fn add(
+    state: &State,
+    settings: &Settings<'_>,
+    report: &Report,
+    tell: impl FnOnce(&Path) -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    tell(&keep(state, settings, report)?)
 }
 
 /// Writes a report into the history; it says nothing of what is as it should be.

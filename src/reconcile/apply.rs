@@ -142,7 +142,8 @@ impl Run<'_> {
     /// Deletes an object and creates it again.
     async fn recreate(&self, step: &Step, over: &Over, applied: &mut Applied) -> bool {
         let Some(object) = &step.object else { return true };
-        let removal = match remove(self.cluster, (&step.gvk, &step.id), over, self.terms).await {
+        let object_id = (&step.gvk, &step.id);
+        let removal = match remove(self.cluster, object_id, over, self.terms, &mut applied.removed).await {
             Ok(removal) => removal,
             Err(error) => return applied.record(&step.id, Err(error)),
         };
@@ -168,7 +169,7 @@ impl Run<'_> {
         released: &mut Vec<(&'b Step, Option<Box<Live>>)>,
         applied: &mut Applied,
     ) -> bool {
-        match remove(self.cluster, (&step.gvk, &step.id), over, self.terms).await {
+        match remove(self.cluster, (&step.gvk, &step.id), over, self.terms, &mut applied.removed).await {
             Err(error) => applied.record(&step.id, Err(error)),
             Ok(Removal::Not(outcome)) => {
                 applied.outcomes.insert(step.id.clone(), outcome);
@@ -186,6 +187,7 @@ impl Run<'_> {
         for (step, former) in released.drain(..) {
             let (words, restored) = put_back(self.cluster, former.as_deref(), self.terms.keep).await;
             applied.keep(&step.id, restored);
+            applied.removed.insert(step.id.clone());
             applied.outcomes.insert(step.id.clone(), Outcome::Failed(format!("what it made room for failed; {words}")));
         }
     }

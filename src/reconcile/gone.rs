@@ -11,7 +11,7 @@ use gatewright_engine::text::listed;
 use crate::config::Config;
 use crate::config::settings::SyncSettings;
 use crate::desired::assemble::DISCOVERY;
-use crate::history::{approvals, journal};
+use crate::history::{approvals, interrupted, journal};
 use crate::inventory::audit;
 use crate::reconcile::{aliases, fleet};
 use crate::state::{State, StateError};
@@ -100,6 +100,7 @@ pub(crate) fn forget(state: &State, cluster: &str) -> Result<(), StateError> {
     aliases::forget_cluster(state, cluster)?;
     fleet::forget_cluster(state, cluster)?;
     approvals::forget_cluster(state, cluster)?;
+    interrupted::forget_cluster(state, cluster)?;
     journal::forget_cluster(state, cluster)?;
     audit::SEEN.forget(state, cluster)
 }

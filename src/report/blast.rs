@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::kinds::has_pods;
 use gatewright_engine::plan::guard::Guard;
 use gatewright_engine::text::{count, listed};
 
 use super::action::StepAction;
-use super::{ClusterReport, Mode, Report, UnitState};
+use super::{ClusterReport, Mode, Report, StepReport, UnitState};
 
 /// The most clusters of a wave that are named.
 const MOST_NAMES: usize = 4;
@@ -66,6 +67,15 @@ struct Reach {
     rolled: usize,
 }
 
+impl StepReport {
+    /// Tells whether pods are replaced by it: something of their template differs, or the workload is replaced.
+    pub fn rolls_pods(&self) -> bool {
+        let has_pods = self.id.group == "apps" && has_pods(&self.id.kind);
+        let is_about_pods = || self.differences.iter().any(|difference| difference.path.starts_with("spec.template"));
+        has_pods && (self.action == StepAction::Recreate || (self.is_change() && is_about_pods()))
+    }
+}
+
 impl Reach {
     fn add(&mut self, cluster: &ClusterReport, mode: Mode) {
         let mut touched = BTreeSet::new();
@@ -104,7 +114,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::report::{StepReport, UnitReport};
+    use crate::report::UnitReport;
 
     fn step(unit: &str, kind: &str, action: StepAction, path: &str) -> StepReport {
         let group = |kind: &str| if kind == "Deployment" { "apps" } else { "" };

@@ -109,6 +109,15 @@ impl StepReport {
         }
     }
 
+    /// Returns the word for what was done: a replacement that failed halfway was a deletion.
+    pub(crate) fn done_word(&self) -> &'static str {
+        self.done().word()
+    }
+
+    fn done(&self) -> StepAction {
+        if self.deleted { StepAction::DeleteFirst } else { self.action }
+    }
+
     /// Returns what is to be said of it beside its differences.
     pub(crate) fn said(&self) -> Option<String> {
         match &self.outcome {
@@ -123,11 +132,11 @@ impl ClusterReport {
     /// Counts what changes: `12 objects to create`; new namespaces apart, because most of them are not ours.
     pub fn changes(&self) -> Vec<String> {
         let mut numbers: BTreeMap<(bool, StepAction), usize> = BTreeMap::new();
-        let is_over = |step: &&StepReport| self.is_planned() || step.outcome == Some(Outcome::Done);
+        let is_over = |step: &&StepReport| self.is_planned() || step.deleted || step.outcome == Some(Outcome::Done);
         let is_told = |step: &&StepReport| step.is_change() || step.action == StepAction::HandOver;
         for step in self.steps.iter().filter(is_told).filter(is_over) {
             let is_namespace = step.id.is_a("", "Namespace") && step.action == StepAction::Create;
-            *numbers.entry((is_namespace, step.action)).or_default() += 1;
+            *numbers.entry((is_namespace, step.done())).or_default() += 1;
         }
         let words = numbers.into_iter().map(|((is_namespace, action), number)| {
             let thing = if is_namespace { "namespace" } else { "object" };

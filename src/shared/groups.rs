@@ -60,11 +60,11 @@ pub(super) enum Writer {
 /// The list.
 ///
 /// All other files of a state folder stay where they are: locks and files that are being written; `key` and
-/// `installation`, which say who a host is; `dashboard.token`, which is that of one host; `audit.jsonl`, whose lines
+/// `installation`, which say who a host is; `requested`, which is for the daemon of this host; `dashboard.token`, which is that of one host; `audit.jsonl`, whose lines
 /// follow from each other; `clock` and `webhooks`, which are about this host alone; `known`, `fights`, `sources`,
 /// `discovery`, `clusters`, `cluster-secrets` and `cluster-folders`, which are made again at the cost of requests and
 /// reads; and `status/.sources`, because each host fetches for itself. Plans that people save lie wherever they say.
-pub(super) const GROUPS: [Group; 10] = [
+pub(super) const GROUPS: [Group; 11] = [
     group("approvals", Form::Token, Writer::Anybody, "a person approves on any host, and counts on it"),
     group("asked", Form::Target, Writer::Owner, "a person approves what another host holds"),
     group("suspended", Form::Sync, Writer::Anybody, "a suspended sync stays suspended, whoever looks after it"),
@@ -72,6 +72,7 @@ pub(super) const GROUPS: [Group; 10] = [
     group("seen", Form::Target, Writer::Owner, "tampering is noticed only by who knows what was written"),
     group("status", Form::Target, Writer::Owner, "a finding is as old as it is, and is told once"),
     group("compared", Form::Target, Writer::Owner, "the next drift report says what is new"),
+    group("begun", Form::Target, Writer::Owner, "a round that a host did not end is told of by the one that goes on"),
     group("undo", Form::Run, Writer::Owner, "what another host has done can be undone"),
     group("rendered", Form::Set, Writer::Owner, "what another host has rendered can be applied again"),
     group(REPORTS, Form::Report, Writer::Owner, "the history is that of the syncs, not of a host"),

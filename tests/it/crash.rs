@@ -226,12 +226,44 @@ fn wanted(name: &str, work: Work) -> BTreeSet<String> {
     gateways.iter().flat_map(|gateway| kinds.map(|kind| format!("{kind}/{gateway}"))).collect()
 }
 
+/// Returns the objects that a killed round has made or deleted and that no report says so of.
+fn untold(site: &Site<'_>, before: &Seen, after: &Seen) -> BTreeSet<String> {
+    let is_missing = |all: &Seen, object: &&String| !all.owned.contains_key(*object);
+    let made = after.owned.keys().filter(|object| is_missing(before, object)).map(|object| format!("create {object}"));
+    let deleted = before.owned.keys().filter(|object| is_missing(after, object)).map(|object| format!("prune {object}"));
+    let mut untold: BTreeSet<String> = made.chain(deleted).collect();
+    let reports = fs::read_dir(site.desk.path("state/reports")).expect("a round was reported");
+    for report in reports.flatten().filter(|file| file.path().extension().is_some_and(|it| it == "json")) {
+        let report = fs::read(report.path()).expect("it can be read");
+        let report: Value = serde_json::from_slice(&report).expect("it is JSON");
+        let steps = report["clusters"]["c"]["steps"].as_array().into_iter().flatten();
+        for step in steps.filter(|step| step["outcome"]["result"] != "skipped") {
+            let text = |field: &str| step["id"][field].as_str().unwrap_or_default();
+            let action = step["action"].as_str().unwrap_or_default();
+            untold.remove(&format!("{action} {}/{}/{}", text("kind"), text("namespace"), text("name")));
+        }
+    }
+    untold
+}
+
+/// Returns the number of rounds that the audit log has.
+fn audited(site: &Site<'_>) -> usize {
+    let audit = site.desk.run(&["audit", "-o", "json"]).exits(0);
+    let audit: Value = serde_json::from_str(&audit.out).expect("it is JSON");
+    audit["entries"].as_array().into_iter().flatten().filter(|entry| entry["event"] == "round").count()
+}
+
+/// Tells whether nothing is left to be made or deleted.
+fn is_done(seen: &Seen, name: &str, work: Work) -> bool {
+    seen.owned.keys().cloned().collect::<BTreeSet<_>>() == wanted(name, work)
+}
+
 /// Kills a round at a moment, and has the next ones put it right.
 fn kill(server: &ApiServer, name: &str, work: Work, moment: Moment) {
     let context = format!("{name}, killed at {moment:?} (seed {SEED})");
     let site = Site::new(server, name);
     site.prepare(work);
-    let before = site.look();
+    let (before, rounds) = (site.look(), audited(&site));
     site.kill_at(work, moment);
 
     let after = site.look();
@@ -241,6 +273,12 @@ fn kill(server: &ApiServer, name: &str, work: Work, moment: Moment) {
     let kubeconfig = server.kubeconfig("admin");
     let first = site.desk.run_with(&kubeconfig, &["sync", "--no-wait"]);
     assert_eq!(first.code, 0, "{context}: {}{}", first.out, first.err);
+    let missed = untold(&site, &before, &after);
+    assert!(missed.is_empty(), "{context}: the history does not have {missed:?}");
+    let is_changed = !before.owned.keys().eq(after.owned.keys());
+    // The round that was killed, and the one that goes on where something is left.
+    let least = rounds + 1 + usize::from(!is_done(&after, name, work));
+    assert!(!is_changed || audited(&site) >= least, "{context}: the audit log does not have the round");
     let second = site.desk.run_with(&kubeconfig, &["sync", "--no-wait"]);
     assert!(second.code == 0 && second.out.contains("no changes"), "{context}: {}{}", second.out, second.err);
 

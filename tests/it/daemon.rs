@@ -2,6 +2,7 @@
 
 mod actions;
 mod alerts;
+mod asked;
 mod cluster_secrets;
 mod dashboard;
 mod dependencies;

@@ -90,3 +90,32 @@ fn a_sync_that_is_taken_out_is_told_of_but_not_one_that_is_renamed() {
         .exits(0)
         .complains("sync weekly is not configured any more, and has applied something to cluster eu-1");
 }
+
+#[test]
+fn a_sync_that_has_lost_all_its_clusters_stops_no_other() {
+    let desk = Desk::empty("gatewright.yaml");
+    let config = "stateDir: state\nclusterFolders: [clusters.d]\nsources: {specs: {directory: {path: specs, settle: 0s}}}\n\
+                  syncs:\n  edge: {source: specs, createNamespaces: true, clusters: {matchLabels: {region: eu}}}\n  \
+                  inner: {source: specs, createNamespaces: true, clusters: {matchLabels: {region: us}}}\n";
+    desk.write("gatewright.yaml", config);
+    desk.write("specs/a.yaml", GATEWAY);
+    for (cluster, region) in [("eu-1", "eu"), ("us-1", "us")] {
+        desk.write(&format!("clusters.d/{cluster}.directory.yaml"), &format!("path: ../{cluster}\n"));
+        desk.write(&format!("clusters.d/{cluster}.labels.yaml"), &format!("region: {region}\n"));
+    }
+    desk.run(&["sync"]).exits(0);
+    desk.write("clusters.d/us-1.labels.yaml", "region: su\n");
+    desk.replace("specs/a.yaml", "port: 80", "port: 81");
+    let words = "sync \"inner\" selects no cluster (name clusters, or select them by matchLabels; there are region=eu, \
+                 region=su)";
+    desk.run(&["plan"]).exits(1).complains(words);
+    let run = desk.run(&["sync"]).exits(1).complains("gatewright.yaml:6:").complains(words);
+    run.complains("sync inner does not select cluster us-1 any more").says("sync edge");
+    let service = fs::read_dir(desk.path("eu-1/infra")).expect("it was made").flatten();
+    let all: String = service.map(|file| fs::read_to_string(file.path()).expect("it is text")).collect();
+    assert!(all.contains("port: 81"), "the other sync goes on: {all}");
+    let run = desk.run(&["sync", "edge"]).exits(0);
+    assert!(!run.err.contains("inner"), "it is about another sync: {}", run.err);
+    desk.run(&["status"]).exits(0).says("sync inner does not select cluster us-1 any more");
+    desk.run(&["config", "check"]).exits(64).complains(words);
+}

@@ -15,6 +15,7 @@ impl Session<'_> {
     /// Keeps a report, and leaves word for others. That it cannot be kept is no reason to fail: what it tells has
     /// happened.
     pub(in crate::cli) fn keep(&self, report: &Report) {
+        webhooks::catch_up(&self.state, &self.config, report, (&self.metrics, &self.context.actor()));
         if let Some(event) = Event::of_round(report)
             && let Err(error) = audit_log::record(&self.state, self.context.clock.now(), &self.context.actor(), event)
         {

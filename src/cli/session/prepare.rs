@@ -8,6 +8,7 @@ use futures::future::join_all;
 use gatewright_engine::error::Chain;
 use gatewright_engine::marks::Marker;
 use gatewright_engine::object::ObjectId;
+use gatewright_engine::problem::Problem;
 use gatewright_engine::selector::ClusterFacts;
 use gatewright_engine::tree::Tree;
 use gatewright_engine::unit::Rendering;
@@ -17,6 +18,7 @@ use crate::cli::choice::{Choice, Part};
 use crate::cli::named::Named;
 use crate::cli::{EXIT_FAILED, Failure, check_names};
 use crate::config::did_you_mean;
+use crate::config::examine::without_clusters;
 use crate::config::settings::{ClusterSettings, SyncSettings};
 use crate::desired::assemble;
 use crate::desired::rendering::renderings::Renderings;
@@ -46,7 +48,7 @@ impl Session<'_> {
     pub(in crate::cli) fn prepare(&self, selection: &Selection, installation: &str) -> Result<Ready, Failure> {
         let selection = &self.resolved(selection)?;
         let syncs = self.syncs(selection)?;
-        let mut ready = Ready::default();
+        let mut ready = Ready { codes: self.without_clusters(&syncs), ..Ready::default() };
         let (siblings, chosen) = (self.sibling_syncs(&syncs, selection), (selection, installation));
         let sources = self.read(syncs.values().chain(siblings.values()).map(|sync| sync.source.as_str()).collect())?;
         let mut known = self.known(&siblings, &sources, chosen);
@@ -78,6 +80,18 @@ impl Session<'_> {
         }
         self.limit(&mut ready, selection)?;
         Ok(ready)
+    }
+
+    /// Returns the names of the syncs that a command is about.
+    pub(in crate::cli) fn names(&self, selection: &Selection) -> Result<Vec<String>, Failure> {
+        Ok(self.syncs(selection)?.into_keys().map(str::to_owned).collect())
+    }
+
+    /// Tells of each sync that selects no cluster: others go on.
+    fn without_clusters(&self, syncs: &Syncs<'_>) -> Vec<u8> {
+        let problems = syncs.keys().filter_map(|name| without_clusters(&self.config, name));
+        let failure = |problem: Problem| Failure { code: EXIT_FAILED, message: problem.to_string(), hint: None };
+        problems.map(|problem| failure(problem).tell()).collect()
     }
 
     /// Returns the place of a sync among several: whoever is waited for has its round first.

@@ -55,7 +55,7 @@ impl Form {
 }
 
 /// The progress of something that consists of several things, such as a round on clusters.
-pub(super) struct Progress {
+pub(in crate::cli) struct Progress {
     what: String,
     thing: &'static str,
     number: usize,
@@ -124,7 +124,7 @@ impl Progress {
     }
 
     /// Takes note of what one of the things is at.
-    pub(super) fn at(&self, name: &str, phase: Phase) {
+    pub(in crate::cli) fn at(&self, name: &str, phase: Phase) {
         let mut waiting = lock(&self.waiting);
         if phase == Phase::Over {
             waiting.remove(name);
@@ -135,7 +135,7 @@ impl Progress {
     }
 
     /// Takes the line away.
-    pub(super) fn over(&self) {
+    pub(in crate::cli) fn over(&self) {
         let _waiting = lock(&self.waiting);
         self.line.finish_and_clear();
         waiting_line::set_shown(false);

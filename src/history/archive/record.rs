@@ -25,6 +25,7 @@ use super::vault::{VaultError, packer};
 use super::{About, Archive, runs};
 use crate::basics::lock::lock;
 use crate::basics::private::append_file;
+use crate::history::interrupted;
 use crate::state::StateError;
 
 /// The steps that a round is about to take on a cluster.
@@ -114,6 +115,9 @@ impl Recorder {
             log.attempt += 1;
             log.attempt
         };
+        if attempt == 1 {
+            interrupted::begin(&self.archive.vault().state, &self.about)?;
+        }
         let path = self.path(&runs::steps_name(attempt));
         let file = self.archive.vault().state.path(&path);
         if file.exists() {

@@ -109,6 +109,36 @@ pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
     on_each(vault, run, |cluster| read_cluster(vault, run, cluster))
 }
 
+/// How far a round has come with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::history) enum Progress {
+    /// What was left behind is noted.
+    Done,
+    /// It may have been done.
+    Unknown,
+    /// Nothing was sent.
+    Untouched,
+}
+
+/// Returns how far a round has come on a cluster, by what it was about to do in its last plan of each object.
+pub(in crate::history) fn progress(vault: &Vault, about: &About) -> Result<Vec<(Intent, Progress)>, VaultError> {
+    let (run, cluster) = (about.run.as_str(), about.cluster.as_str());
+    let Some((_, intents)) = read_steps(vault, run, cluster)? else { return Ok(Vec::new()) };
+    let records = read_changes(vault, &path(run, cluster, NOTES))?;
+    let progress = |(attempt, intent): (u32, Intent)| {
+        let is_noted = records.iter().any(|record| record.id == intent.id && record.attempt == attempt);
+        let is_kept = || vault.state.path(path(run, cluster, &file_name(&intent.id, attempt))).exists();
+        let progress = match intent.deed {
+            _ if is_noted => Progress::Done,
+            Deed::Create => Progress::Unknown,
+            _ if is_kept() => Progress::Unknown,
+            _ => Progress::Untouched,
+        };
+        (intent, progress)
+    };
+    Ok(intents.into_values().filter_map(|mut planned| planned.pop()).map(progress).collect())
+}
+
 fn on_each<T>(
     vault: &Vault,
     run: &str,

@@ -46,6 +46,8 @@ pub(crate) struct Applied {
     pub traces: BTreeMap<ObjectId, Fingerprint>,
     /// Objects whose deletion was asked for and of which it is not known that it is over: a finalizer may hold them.
     pub deleting: BTreeSet<ObjectId>,
+    /// Objects that were deleted for something that takes their place, whether or not that is there now.
+    pub removed: BTreeSet<ObjectId>,
     /// Units that were left half done though nothing is wrong with them, with the reason: the next round goes on.
     pub postponed: BTreeMap<ObjectId, String>,
     /// Units whose Gateway was not accepted in time, with what its control plane has said of it, if anything.
@@ -100,6 +102,7 @@ impl Applied {
         self.live.extend(other.live);
         self.traces.extend(other.traces);
         self.deleting.extend(other.deleting);
+        self.removed.extend(other.removed);
         self.postponed.extend(other.postponed);
         self.unaccepted.extend(other.unaccepted);
         self.lost = self.lost.take().or(other.lost);

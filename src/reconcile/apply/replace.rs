@@ -2,6 +2,7 @@
 //!
 //! What is deleted is kept in memory until the other one is there, and is put back if that fails.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -31,11 +32,14 @@ pub(super) enum Removal {
 }
 
 /// Deletes an object and waits until it is gone, if it still is the same, ours, and nobody asks for it to be kept.
+///
+/// Once the deletion is asked for it is among the `removed`, whatever comes of it.
 pub(super) async fn remove(
     cluster: &dyn Cluster,
     (gvk, id): (&Gvk, &ObjectId),
     over: &Over,
     terms: Terms<'_>,
+    removed: &mut BTreeSet<ObjectId>,
 ) -> Result<Removal, ClusterError> {
     let Some(live) = cluster.get(gvk, id).await? else { return Ok(Removal::Gone(None)) };
     if let Some(why) = reason_to_keep(cluster, &live, over, terms.policies) {
@@ -43,6 +47,7 @@ pub(super) async fn remove(
     }
     terms.keep.live(&live).await?;
     cluster.delete(gvk, id, &live.uid, &live.resource_version).await?;
+    removed.insert(id.clone());
     terms.keep.after(id, None);
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;

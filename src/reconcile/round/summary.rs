@@ -29,6 +29,7 @@ pub(super) fn report(
     let mut report = ClusterReport::of(plan);
     for step in &mut report.steps {
         step.outcome = applied.outcomes.get(&step.id).cloned();
+        step.deleted = applied.removed.contains(&step.id) && step.outcome != Some(Outcome::Done);
         if step.action != StepAction::Unchanged && step.outcome == Some(Outcome::Done) {
             info!(object = %step.id, action = %step.action, "changed");
         }
