@@ -148,12 +148,11 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     let state = config.state();
     let lock = Some(state.lock().map_err(DaemonError::State)?);
     let mut signals = Signals::new().map_err(DaemonError::Signal)?;
-    let stop = CancellationToken::new();
+    let (stop, enrolled) = (CancellationToken::new(), Arc::default());
     let (progress, readiness) = (Progress::new(Arc::clone(&host.clock)), Arc::default());
     let metrics = Arc::new(Metrics::new(env!("CARGO_PKG_VERSION")));
     let (folders, config) = FolderWatch::start(config, &state);
     let shown = Shown { metrics: Arc::clone(&metrics), progress: progress.clone(), readiness: Arc::clone(&readiness) };
-    let enrolled = Arc::default();
     let board = pages::serve(&config, shown, (&state, &host.clock), &enrolled, &stop).await?;
     // Pings go on while nobody knows who the other hosts are.
     let met = tokio::select! {
@@ -181,15 +180,12 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         board,
     });
     share_decisions(&shared, &stop);
-    tokio::spawn(requests::take(Arc::clone(&shared), stop.clone()));
     let (secrets, config) = SecretWatch::start(config, &shared, &SecretWatch::default()).await;
     let config = config.map_err(DaemonError::Clusters)?;
     let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);
-    shared.show(&generation);
-    shared.metrics.reloaded(generation.common.config.found_in_folders().is_whole());
-    shared.readiness.store(true, Ordering::Relaxed);
-    host.notifier.ready(&generation.status());
-    info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.common.config.settings.syncs.len(), "started");
+    is_there(&generation, host, &shared);
+    // Before that there are no rounds that could begin.
+    tokio::spawn(requests::take(Arc::clone(&shared), stop.clone()));
     // Pings go on while rounds of an old configuration, or the last ones, come to their end.
     let ended = tokio::select! {
         ended = obey(generation, (folders, secrets), host, &shared, &mut signals, reload) => ended,
@@ -198,6 +194,15 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
     keeping.end().await;
     stop.cancel();
     ended
+}
+
+/// Tells everybody that rounds run.
+fn is_there(generation: &Generation, host: &Host, shared: &Shared) {
+    shared.show(generation);
+    shared.metrics.reloaded(generation.common.config.found_in_folders().is_whole());
+    shared.readiness.store(true, Ordering::Relaxed);
+    host.notifier.ready(&generation.status());
+    info!(version = env!("CARGO_PKG_VERSION"), syncs = generation.common.config.settings.syncs.len(), "started");
 }
 
 /// Has other hosts know what people decide at the dashboard of this one.

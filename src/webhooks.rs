@@ -52,7 +52,8 @@ pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Me
 pub(crate) fn catch_up(state: &State, config: &Config, report: &Report, (metrics, actor): (&Metrics, &Actor)) {
     let open = || Archive::existing(state, &config.settings.undo);
     for earlier in interrupted::before(state, report, open) {
-        let audited = Event::of_round(&earlier).map_or(Ok(()), |event| audit_log::record(state, report.finished, actor, event));
+        let audited =
+            Event::of_round(&earlier).map_or(Ok(()), |event| audit_log::record(state, report.finished, actor, event));
         let tell = |kept: &Path| announce(state, config, &earlier, kept, metrics);
         if let Err(error) = audited.and_then(|()| journal::add(state, &config.journal(), &earlier, tell)) {
             error!(run = earlier.run, error = %Chain(&error), "cannot keep the report of an interrupted round");

@@ -22,12 +22,7 @@ const PATIENCE: u32 = 25;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Asks for a round of each of these syncs, waits for it unless nobody wants to, and shows what came of it.
-pub(super) fn run(
-    (context, session): (&Context, &Session<'_>),
-    syncs: &[String],
-    how: &How,
-    code: Code,
-) -> Result<u8, Failure> {
+pub(super) fn run((context, session): (&Context, &Session<'_>), syncs: &[String], how: &How, code: Code) -> u8 {
     let mut codes = Vec::new();
     for sync in syncs {
         codes.push(of_sync((context, session), sync, how, code).unwrap_or_else(|failure| failure.tell()));
@@ -35,15 +30,10 @@ pub(super) fn run(
             break;
         }
     }
-    Ok(worst(codes))
+    worst(codes)
 }
 
-fn of_sync(
-    (context, session): (&Context, &Session<'_>),
-    sync: &str,
-    how: &How,
-    code: Code,
-) -> Result<u8, Failure> {
+fn of_sync((context, session): (&Context, &Session<'_>), sync: &str, how: &How, code: Code) -> Result<u8, Failure> {
     if let Some(failure) = suspended(session, sync) {
         return Err(failure);
     }
@@ -55,7 +45,9 @@ fn of_sync(
         return Ok(0);
     }
     let reports = merged(reports(session, sync, asked)?);
-    reports.iter().for_each(|report| show(context, report, how.format, how.extent()));
+    for report in &reports {
+        show(context, report, how.format, how.extent());
+    }
     Ok(worst(reports.iter().map(code)))
 }
 

@@ -338,7 +338,12 @@ impl<'a> Session<'a> {
     }
 
     /// Shows what is waited for, unless nobody wants to know.
-    pub(super) fn progress(&self, what: String, thing: &'static str, names: impl Iterator<Item = impl ToString>) -> Arc<Progress> {
+    pub(super) fn progress(
+        &self,
+        what: String,
+        thing: &'static str,
+        names: impl Iterator<Item = impl ToString>,
+    ) -> Arc<Progress> {
         Progress::begin(what, (thing, names.map(|name| name.to_string())), (self.context, self.runtime()))
     }
 

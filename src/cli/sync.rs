@@ -130,7 +130,7 @@ pub(super) fn rounds(
     let _lock = match session.state.lock() {
         Err(StateError::Locked(..)) if !takes_over && args.is_plain() && selection.part.is_all() => {
             let syncs = session.names(selection)?;
-            return asked::run((context, &session), &syncs, &args.how, code);
+            return Ok(asked::run((context, &session), &syncs, &args.how, code));
         }
         lock => lock?,
     };

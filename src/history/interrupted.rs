@@ -36,11 +36,7 @@ pub(super) fn begin(state: &State, about: &About) -> Result<(), StateError> {
 }
 
 /// Returns reports of earlier rounds on the clusters of a report that nothing was told of, the oldest first.
-pub(crate) fn before(
-    state: &State,
-    report: &Report,
-    open: impl FnOnce() -> Result<Vault, VaultError>,
-) -> Vec<Report> {
+pub(crate) fn before(state: &State, report: &Report, open: impl FnOnce() -> Result<Vault, VaultError>) -> Vec<Report> {
     let begun = |cluster: &String| BEGUN.read(state, &[&report.sync, cluster]).unwrap_or_default();
     let mut untold: Vec<About> = report.clusters.keys().flat_map(begun).collect();
     untold.retain(|about| about.run != report.run && about.started != report.started);
@@ -101,7 +97,10 @@ fn cluster_report(vault: &Vault, about: &About) -> Option<ClusterReport> {
     }
     let steps = progress.into_iter().map(step).collect();
     let message = "the round was interrupted: no report of it was kept".to_owned();
-    let hint = Some(format!("the next round went on from there; to see what it did and take it back: gatewright undo {}", about.run));
+    let hint = Some(format!(
+        "the next round went on from there; to see what it did and take it back: gatewright undo {}",
+        about.run
+    ));
     Some(ClusterReport { steps, ..ClusterReport::failed(ClusterState::Failed, message, hint) })
 }
 

@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// Files of a state folder that hosts do not share, as they stand in the code.
-    const OWN: [&str; 10] = [
+    const OWN: [&str; 11] = [
         "host",
         "status/.sources",
         "sources",
@@ -237,6 +237,7 @@ mod tests {
         "clusters",
         "known",
         "fights",
+        "requested",
     ];
 
     #[test]

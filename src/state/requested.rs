@@ -44,11 +44,7 @@ pub(crate) fn withdraw(state: &State, sync: &str) -> Result<(), StateError> {
 }
 
 /// Takes what is asked for: `begin` has the rounds of a sync begin, and returns on how many clusters.
-pub(crate) fn take(
-    state: &State,
-    now: Timestamp,
-    begin: impl Fn(&str, &Request) -> usize,
-) -> Result<(), StateError> {
+pub(crate) fn take(state: &State, now: Timestamp, begin: impl Fn(&str, &Request) -> usize) -> Result<(), StateError> {
     for sync in REQUESTED.names(state, &[]) {
         match REQUESTED.read(state, &[&sync]) {
             Some(Request { taken: Some(_), time, .. }) if now.duration_since(time) < KEPT => {}

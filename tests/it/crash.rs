@@ -230,7 +230,8 @@ fn wanted(name: &str, work: Work) -> BTreeSet<String> {
 fn untold(site: &Site<'_>, before: &Seen, after: &Seen) -> BTreeSet<String> {
     let is_missing = |all: &Seen, object: &&String| !all.owned.contains_key(*object);
     let made = after.owned.keys().filter(|object| is_missing(before, object)).map(|object| format!("create {object}"));
-    let deleted = before.owned.keys().filter(|object| is_missing(after, object)).map(|object| format!("prune {object}"));
+    let deleted =
+        before.owned.keys().filter(|object| is_missing(after, object)).map(|object| format!("prune {object}"));
     let mut untold: BTreeSet<String> = made.chain(deleted).collect();
     let reports = fs::read_dir(site.desk.path("state/reports")).expect("a round was reported");
     for report in reports.flatten().filter(|file| file.path().extension().is_some_and(|it| it == "json")) {

@@ -43,6 +43,7 @@ mod deployer;
 mod diff;
 mod directories;
 mod drift;
+mod dry_run;
 mod dynamo;
 mod envoy;
 mod errors;

@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::authorities::TlsSettings;
 use crate::json::{said, without_nulls};
+use crate::typed::Retyped;
 use settings::{ImageSettings, Settings};
 
 /// Puts the pack together.
@@ -40,6 +41,7 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     let generator = Generator { defaults: document(files, "defaults.yaml")?, settings, authorities };
     let mut pack = Pack::new(files, schema, Arc::new(generator))?;
     pack.own.sense = Some(sense::mistakes);
+    pack.own.post_processor = Some(Arc::new(Retyped));
     Ok(pack)
 }
 

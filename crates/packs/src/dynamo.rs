@@ -13,13 +13,13 @@ mod metadata;
 mod model;
 mod network;
 mod nodes;
+mod overrides;
 mod pass;
 mod picker;
 mod pod;
 mod preflight;
 mod read;
 pub mod settings;
-mod typed;
 mod workload;
 
 use std::sync::Arc;

@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::authorities::TlsSettings;
 use crate::json::said;
+use crate::typed::Retyped;
 use settings::{ImageSettings, Settings};
 
 /// The class whose Gateways are waypoints.
@@ -41,7 +42,9 @@ pub(crate) fn pack(files: &Files<'_>, settings: &Value) -> Result<Pack, PackErro
     let schema = Schema::of::<parameters::GatewayParameters>().map_err(PackError::Schema)?;
     let (defaults, waypoint) = (document(files, "defaults.yaml")?, document(files, "defaults-waypoint.yaml")?);
     let authorities = TlsSettings::of_xds(settings.xds.tls.as_ref())?;
-    Pack::new(files, schema, Arc::new(Generator { defaults, waypoint, settings, authorities }))
+    let mut pack = Pack::new(files, schema, Arc::new(Generator { defaults, waypoint, settings, authorities }))?;
+    pack.own.post_processor = Some(Arc::new(Retyped));
+    Ok(pack)
 }
 
 #[derive(Clone)]

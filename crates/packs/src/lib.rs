@@ -10,6 +10,7 @@ mod json;
 pub mod kgateway;
 pub mod kserve;
 mod problems;
+mod typed;
 
 use std::sync::LazyLock;
 

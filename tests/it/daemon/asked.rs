@@ -62,8 +62,13 @@ fn whoever_takes_no_requests_is_not_waited_for() {
     desk.write("state/lock", "");
     let held = File::open(desk.path("state/lock")).expect("it was written");
     held.lock().expect("nobody else has it");
-    desk.run(&["sync", "edge"]).exits(1).complains("another gatewright uses the state directory, and takes no requests");
+    desk.run(&["sync", "edge"])
+        .exits(1)
+        .complains("another gatewright uses the state directory, and takes no requests");
     drop(held);
     desk.run(&["sync", "edge"]).exits(0);
-    assert!(!desk.path("state/requested/edge.json").exists(), "a daemon that starts later does nothing of its own accord");
+    assert!(
+        !desk.path("state/requested/edge.json").exists(),
+        "a daemon that starts later does nothing of its own accord"
+    );
 }

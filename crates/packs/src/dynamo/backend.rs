@@ -26,6 +26,8 @@ pub(super) struct Backend {
     pub(super) numbers: BTreeMap<String, Number>,
     /// Texts that are read off the flags of the command, for expressions: `texts.NAME`.
     pub(super) texts: BTreeMap<String, Vec<String>>,
+    /// Whether flags stand in the command, for expressions: `switches.NAME`.
+    pub(super) switches: BTreeMap<String, Vec<String>>,
     /// Environment of every worker behind all other; what is empty is left out.
     pub(super) env: Vec<Value>,
     /// The ways to launch it on several nodes; the first whose condition holds.
@@ -52,6 +54,8 @@ pub(super) struct Launch {
     pub(super) when: String,
     /// Settings of the pack that must not be empty, as `mpi.sshSecretName`.
     pub(super) requires: Vec<String>,
+    /// The reason why it cannot be done here; empty if it can.
+    pub(super) refused: String,
     /// Whether the leader starts only after the others; under Grove.
     pub(super) leader_last: bool,
     /// `ConfigMaps` of the graph that it needs, by the end of their name.
@@ -137,7 +141,10 @@ pub(super) fn of<'a>(
         (Some(said), Some((run, _))) if said != run => {
             Err(format!("the command runs {run}, and backendFramework says {said:?}").into())
         }
-        (_, run) => Ok(run.map(|(_, backend)| backend)),
+        (_, Some((_, backend))) => Ok(Some(backend)),
+        // A command of its own may run it all the same.
+        (Some(said), None) => Ok(backends.get(said)),
+        (None, None) => Ok(None),
     }
 }
 
@@ -163,6 +170,11 @@ impl Backend {
     pub(super) fn texts(&self, command: &Command) -> BTreeMap<&str, String> {
         let text = |flags: &Vec<String>| command.value(flags).unwrap_or_default();
         self.texts.iter().map(|(name, flags)| (name.as_str(), text(flags))).collect()
+    }
+
+    /// Returns which flags stand in a command.
+    pub(super) fn switches(&self, command: &Command) -> BTreeMap<&str, bool> {
+        self.switches.iter().map(|(name, flags)| (name.as_str(), command.has(flags))).collect()
     }
 
     /// Returns the numbers that a command says.

@@ -37,9 +37,22 @@ impl Command {
         Some(found.as_str().to_owned())
     }
 
-    /// Returns the number that one of these flags is set to.
+    /// Returns the number that one of these flags is set to, as the operator reads it: in the arguments, and as a word of its
+    /// own.
     pub(super) fn number(&self, flags: &[String]) -> Option<u64> {
-        self.values(flags).iter().find_map(|value| value.parse().ok())
+        let words: Vec<&str> = self.args.iter().flat_map(|text| text.split_whitespace()).collect();
+        let is_flag = |word: &str| flags.iter().any(|flag| flag == word);
+        words.windows(2).filter(|pair| is_flag(pair[0])).find_map(|pair| pair[1].parse().ok())
+    }
+
+    /// Tells whether one of these flags stands there.
+    pub(super) fn has(&self, flags: &[String]) -> bool {
+        self.words().iter().any(|word| flags.contains(word))
+    }
+
+    /// Returns all words as a shell reads them, each quoted where that is needed.
+    pub(super) fn quoted(&self) -> String {
+        self.command.iter().chain(&self.args).map(|word| quote(word)).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns what one of these flags is set to.
@@ -62,7 +75,7 @@ impl Command {
         if self.is_shell() {
             return self.script().join(" ");
         }
-        self.command.iter().chain(&self.args).map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+        self.quoted()
     }
 
     /// Replaces it by a script.
@@ -122,7 +135,7 @@ impl Command {
 
 /// A pattern for `python -m MODULE`; the module's own groups begin at 2.
 fn runs(module: &str) -> Option<Regex> {
-    Regex::new(&format!(r"(^|[\s/;&|(])python[0-9.]*(?:\s+-[^m\s]\S*)*\s+-m\s+{module}\b")).ok()
+    Regex::new(&format!(r"(^|[\s/;&|(])python[0-9.]*\s+(?:[^|&;]*\s)?-m\s+{module}\b")).ok()
 }
 
 /// A pattern for a command of Python in a script, up to the last word of it in which an engine is named.
@@ -286,10 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_read_in_both_spellings() {
-        let flags = ["--tensor-parallel-size".to_owned(), "-tp".to_owned()];
-        assert_eq!(command(&["x"], &["--tensor-parallel-size=8"]).number(&flags), Some(8));
-        assert_eq!(command(&["sh", "-c"], &["x -tp 4 -y"]).number(&flags), Some(4));
-        assert_eq!(command(&["x"], &["-tpx", "4"]).number(&flags), None);
+    fn a_number_is_read_as_the_operator_reads_it() {
+        let flags = ["--tensor-parallel-size".to_owned()];
+        assert_eq!(command(&["x"], &["--tensor-parallel-size", "8"]).number(&flags), Some(8));
+        assert_eq!(command(&["sh", "-c"], &["x --tensor-parallel-size 4 -y"]).number(&flags), Some(4));
+        assert_eq!(command(&["x"], &["--tensor-parallel-size=8"]).number(&flags), None);
+        assert_eq!(command(&["x", "--tensor-parallel-size", "8"], &[]).number(&flags), None);
+        assert!(command(&["sh", "-c"], &["x --tensor-parallel-size 4"]).has(&flags));
+        assert!(!command(&["x"], &["--tensor-parallel-sizes"]).has(&flags));
     }
 }

@@ -13,7 +13,7 @@ use super::nodes::Provider;
 use super::pod::{Maker, Part, discovery_account};
 use super::settings::{DiscoveryBackend, Settings};
 use super::workload::{self, clique_set, deployment, leader_worker_set};
-use super::{network, picker, read};
+use super::{network, overrides, picker, read};
 
 /// The data with which a graph is expanded.
 pub(super) struct Data<'a> {
@@ -27,16 +27,21 @@ pub(super) struct Data<'a> {
 
 /// Returns the values of all templates, or everything that is in the way.
 pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> Result<Value, Vec<Problem>> {
-    let graph = read::read(document, namespace)?;
+    let mut graph = read::read(document, namespace)?;
     let wrong = |path: &[String], message: String| read::problem(document, path, message);
     let wanted = data.settings.workload_provider;
     let provider = workload::provider(&graph, wanted, data.capabilities).map_err(|message| {
         vec![wrong(&[], message).hint("packs.dynamo.workloadProvider says which workloads are made")]
     })?;
+    if provider != Provider::Grove {
+        let env = graph.env.clone();
+        graph.components.iter_mut().for_each(|component| overrides::apply(component, &env));
+    }
     if let Some((component, message)) = workload::too_long(&graph, provider) {
         return Err(vec![wrong(&component.path, message)]);
     }
-    let maker = Maker { settings: data.settings, graph: &graph, types: data.types, provider };
+    let settings = data.settings.of_graph(&graph);
+    let maker = Maker { settings: &settings, graph: &graph, types: data.types, provider };
     let (mut parts, mut problems) = (Vec::new(), Vec::new());
     for component in &graph.components {
         match part(&maker, data, component) {
@@ -51,7 +56,7 @@ pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> R
             }
         }
     }
-    problems.extend(platform(&graph, data.settings).into_iter().map(|message| wrong(&[], message)));
+    problems.extend(platform(&graph, &settings).into_iter().map(|message| wrong(&[], message)));
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -71,17 +76,18 @@ fn part<'a>(maker: &Maker<'_>, data: &Data<'a>, component: &'a Component) -> Res
         return Ok(Part { component, backend, launch: None });
     }
     let (name, nodes) = (&component.name, component.nodes);
-    let Some(known) = backend else {
-        let names = data.backends.values().map(|backend| backend.module.as_str()).collect::<Vec<_>>().join(", ");
-        let message = format!("component {name:?} is on {nodes} nodes, and its command runs no known backend");
-        return Err(hinted(message, format!("a worker runs python3 -m with one of {names}")));
-    };
+    // What runs no known backend is started on each node as it is written.
+    let Some(known) = backend else { return Ok(Part { component, backend, launch: None }) };
     let launch = known.launch(&maker.scope(component, backend))?;
     if let Some(launch) = launch
         && let Some(path) = launch.requires.iter().find(|path| data.settings.is_unset(path))
     {
         let way = &launch.name;
         return Err(format!("component {name:?} is on {nodes} nodes by {way}, and packs.dynamo.{path} is empty").into());
+    }
+    if let Some(launch) = launch.filter(|launch| !launch.refused.is_empty()) {
+        let message = format!("component {name:?} is on {nodes} nodes, and {}", launch.refused);
+        return Err(hinted(message, "with mode passthrough Dynamo's operator takes care of it".to_owned()));
     }
     Ok(Part { component, backend, launch })
 }

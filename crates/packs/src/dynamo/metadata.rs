@@ -17,10 +17,10 @@ const INHERITED: [&str; 5] = [
 ];
 
 /// The label, and under Grove also the annotation, that names what components find each other by.
-const DISCOVERY: &str = "nvidia.com/dynamo-discovery-backend";
+pub(super) const DISCOVERY: &str = "nvidia.com/dynamo-discovery-backend";
 
 /// The annotation with the version of the operator that a graph was made for.
-const ORIGIN: &str = "nvidia.com/dynamo-operator-origin-version";
+pub(super) const ORIGIN: &str = "nvidia.com/dynamo-operator-origin-version";
 
 impl Maker<'_> {
     /// Returns the labels of the workload of a component.

@@ -2,24 +2,27 @@
 //!
 //! Expressions in the data of types and backends see `graph`, `namespace`, `component`, `name`, `dynamoNamespace`,
 //! `type`, `container` (its name), `settings`, `annotations`, `provider` (`grove`, `lws`, `deployment`), `nodes`,
-//! `gpus`, `cache`, `image`, `numbers` and `texts`; those of several nodes also `leader` and `leaderInShell` (its
-//! address), `rank` (which node it is, 0 the leader), `workers` and `hosts` (addresses), `variables` (names of the
-//! environment) and `command` (as a line of a shell). The filter `nested` writes a text of a shell so that it can stand
-//! between single quotes.
+//! `gpus`, `cache`, `image`, `numbers`, `texts`, `switches` and `executor` (mp or ray); those of several nodes also
+//! `leader` and `leaderInShell` (its address), `rank` (which node it is, 0 the leader), `workers` and `hosts` (addresses),
+//! `variables` (names of the environment), `command` (as a line of a shell) and `words` (the same without looking into a
+//! script). The filter `nested` writes a text of a shell so that it can stand between single quotes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gatewright_engine::pack::gateway::Map as Texts;
+use gatewright_engine::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::backend::{Backend, Launch, Node};
 use super::command::Command;
 use super::fill::{fill, fill_text};
+use super::metadata::ORIGIN;
 use super::model::{Component, Fields, Graph, Type, by_name, fields, list, set_list};
 use super::nodes::{Provider, Role, add_addresses};
 use super::read::MAIN;
 use super::settings::Settings;
-use super::typed::as_typed;
 use crate::json::{items, layered, said};
+use crate::typed::as_typed;
 
 /// The folder of the user in the images of endpoint pickers.
 const PICKER_HOME: &str = concat!("/ho", "me/nonroot");
@@ -57,6 +60,7 @@ impl Maker<'_> {
             "type": component.kind_text,
             "container": MAIN,
             "settings": self.settings.to_value(),
+            "executor": executor(&annotations, &self.settings.operator_version),
             "annotations": annotations,
             "provider": self.provider,
             "nodes": component.nodes,
@@ -65,6 +69,7 @@ impl Maker<'_> {
             "image": component.main.get("image"),
             "numbers": backend.map(|backend| backend.numbers(&command)).unwrap_or_default(),
             "texts": backend.map(|backend| backend.texts(&command)).unwrap_or_default(),
+            "switches": backend.map(|backend| backend.switches(&command)).unwrap_or_default(),
             "pickerConfig": config,
             "pickerKey": key,
             "pickerHome": PICKER_HOME,
@@ -93,6 +98,7 @@ impl Maker<'_> {
             let volumes = by_name(list(pod.get("volumes")), later);
             set_list(&mut pod, "volumes", volumes);
         }
+        in_order_of_mounts(&mut pod, &main);
         let mut containers = vec![Value::from(main)];
         for container in list(pod.get("containers")) {
             containers.push(self.beside(component, container, &mounts, &scope)?);
@@ -143,14 +149,20 @@ impl Maker<'_> {
     /// Puts what a user says of the pod over what its type begins with, and adds a volume for what is mounted.
     fn pod_over(&self, pod: &mut Fields, component: &Component) {
         let volumes = by_name(list(pod.get("volumes")), list(component.pod.get("volumes")));
-        pod.extend(component.pod.clone());
+        said_over(pod, &component.pod);
         let claims = component.mounted_claims.iter().filter(|claim| !volumes.iter().any(|it| it["name"] == **claim));
         let claim = |name: &String| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
         let claims: Vec<Value> = claims.map(claim).collect();
         pod.insert("volumes".to_owned(), by_name(volumes, claims).into());
         pod.entry("securityContext").or_insert_with(|| json!({"fsGroup": 1000}));
         if let Some(account) = self.account(component) {
-            pod.entry("serviceAccountName").or_insert_with(|| account.into());
+            // The operator gives a planner the account with the rights that it needs, whatever its user names.
+            let is_fixed = component.kind == Type::Planner
+                && self.provider != Provider::Grove
+                && !self.settings.service_accounts.planner.is_empty();
+            if is_fixed || !pod.get("serviceAccountName").is_some_and(|named| *named != "") {
+                pod.insert("serviceAccountName".to_owned(), account.into());
+            }
         }
         if self.queue(component).is_some() {
             pod.entry("schedulerName").or_insert_with(|| "kai-scheduler".into());
@@ -182,15 +194,34 @@ impl Maker<'_> {
         let mut command = Command::of(main);
         if let (false, Some(backend)) = (node.flags.is_empty(), part.backend) {
             let flags = fill_text(&node.flags, &scope)?;
-            let with_flags = command.with_flags(&backend.module, &flags, flags.contains("$(("));
-            command = with_flags.ok_or_else(|| format!("the command does not run {} by itself", backend.module))?;
+            match command.with_flags(&backend.module, &flags, flags.contains("$((")) {
+                Some(with_flags) => command = with_flags,
+                // A program of its own is told nothing.
+                None if command.module().is_none() => {}
+                None => return Err(format!("the command does not run {} by itself", backend.module)),
+            }
         }
         scope["command"] = command.line().into();
+        scope["words"] = command.quoted().into();
         if !node.script.is_empty() {
             command = Command::run(fill_text(&node.script, &scope)?);
         }
         command.put(main);
         add(node, pod, main, &scope)
+    }
+}
+
+/// The way in which processes of several nodes are started: as an annotation says, whatever its case, else by the version of the
+/// operator that a graph was first made for, which before 1.0 was Ray.
+fn executor(annotations: &Texts, version: &str) -> &'static str {
+    let said = annotations.get("nvidia.com/vllm-distributed-executor-backend").map(|text| text.to_lowercase());
+    let origin = annotations.get(ORIGIN).map_or(version, String::as_str);
+    let is_old = || origin.trim_start_matches('v').starts_with("0.");
+    match said.as_deref() {
+        Some("mp") => "mp",
+        Some("ray") => "ray",
+        _ if is_old() => "ray",
+        _ => "mp",
     }
 }
 
@@ -224,11 +255,37 @@ fn add(node: &Node, pod: &mut Fields, main: &mut Fields, scope: &Value) -> Resul
 /// Like the operator it lets a command inherit the arguments that the type begins with, where the user gives none.
 fn user_over(main: &mut Fields, user: &Fields) {
     let mounts = by_name(list(main.get("volumeMounts")), list(user.get("volumeMounts")));
-    main.extend(user.clone());
+    said_over(main, user);
     if !mounts.is_empty() {
         main.insert("volumeMounts".to_owned(), mounts.into());
     }
     main.retain(|field, value| field != "command" || *value != json!([]));
+}
+
+/// Puts what a user says over what is there. As with the operator, which merges values of Go, what is null says nothing, and
+/// an empty text, an empty list, a zero and a `false` do not take away what is there.
+fn said_over(fields: &mut Fields, user: &Fields) {
+    let is_empty = |value: &Value| match value {
+        Value::Bool(switch) => !switch,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Null | Value::Object(_) => false,
+    };
+    for (field, value) in user.iter().filter(|(_, value)| !value.is_null()) {
+        if !(is_empty(value) && fields.contains_key(field)) {
+            fields.insert(field.clone(), value.clone());
+        }
+    }
+}
+
+/// Puts the volumes in the order in which the main container mounts them, and behind them the others.
+fn in_order_of_mounts(pod: &mut Fields, main: &Fields) {
+    let mut volumes = list(pod.get("volumes"));
+    let mounts = list(main.get("volumeMounts"));
+    let place = |volume: &Value| mounts.iter().position(|mount| mount["name"] == volume["name"]);
+    volumes.sort_by_key(|volume| place(volume).unwrap_or(mounts.len()));
+    set_list(pod, "volumes", volumes);
 }
 
 /// Memory that processes of a pod share, which is small unless a volume makes it larger.
@@ -237,7 +294,7 @@ fn shared_memory(component: &Component, pod: &mut Fields, main: &mut Fields) {
     const FOLDER: &str = "/dev/shm";
     let size = component.shared_memory.as_deref().unwrap_or("8Gi");
     let (mut volumes, mut mounts) = (list(pod.get("volumes")), list(main.get("volumeMounts")));
-    if size != "0" {
+    if !is_zero(size) {
         // What a user has mounted there gives way, as with the operator; its volume stays, and others may mount it.
         let is_there = |mount: &Value| mount["mountPath"] == FOLDER || mount["name"] == NAME;
         let (replaced, kept): (Vec<Value>, Vec<Value>) = mounts.into_iter().partition(is_there);
@@ -251,6 +308,11 @@ fn shared_memory(component: &Component, pod: &mut Fields, main: &mut Fields) {
     }
     set_list(pod, "volumes", volumes);
     set_list(main, "volumeMounts", mounts);
+}
+
+/// Tells whether a size is none, however it is written.
+pub(super) fn is_zero(size: &str) -> bool {
+    Quantity::parse(size) == Some(Quantity::default())
 }
 
 /// Adds variables behind the others, but for those that somebody has set already.
@@ -268,16 +330,18 @@ fn env(layers: impl IntoIterator<Item = Vec<Value>>) -> Vec<Value> {
     all.into_values().collect()
 }
 
-/// Returns the environment that the pack's data gives, without what is empty.
+/// Returns the environment that the pack's data gives, without what is empty, and without what has an empty `when`.
 fn filled_env(env: &Value) -> Vec<Value> {
     let is_said = |item: &&Value| item.get("valueFrom").is_some() || item["value"] != "" || item["always"] == true;
+    let is_wanted = |item: &&Value| item["when"] != "";
     let plain = |item: &Value| {
         let mut item = fields(item);
         item.remove("always");
+        item.remove("when");
         item.retain(|field, value| field != "value" || *value != "");
         Value::from(item)
     };
-    items(env).filter(is_said).map(plain).collect()
+    items(env).filter(is_wanted).filter(is_said).map(plain).collect()
 }
 
 /// Returns the service account with the rights that discovery by Kubernetes needs.

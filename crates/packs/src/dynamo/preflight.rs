@@ -166,7 +166,8 @@ pub(super) fn unable(subject: &Subject<'_>, settings: &Settings) -> Vec<Problem>
             Type::Planner => ("planner", settings.service_accounts.planner.as_str()),
             _ => ("", ""),
         };
-        if !account.is_empty() && !component.pod.contains_key("serviceAccountName") {
+        let is_named = component.kind == Type::Epp && component.pod.contains_key("serviceAccountName");
+        if !account.is_empty() && !is_named {
             warning(
                 format!("the pods of component {name:?} run as service account {account:?}, which is not made here"),
                 &format!(

@@ -6,6 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::metadata::DISCOVERY;
+use super::model::Graph;
+
 /// `packs.dynamo` of the config, beside `parameters`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -244,6 +247,17 @@ impl Settings {
     /// Tells whether objects and labels for discovery by Kubernetes are made.
     pub(super) fn provisions_discovery(&self) -> bool {
         self.discovery.provision && self.discovery.backend == DiscoveryBackend::Kubernetes
+    }
+
+    /// Returns the settings for a graph, which may say itself by what its components find each other.
+    pub(super) fn of_graph(&self, graph: &Graph) -> Self {
+        let mut settings = self.clone();
+        match graph.switch(DISCOVERY) {
+            Some("etcd") => settings.discovery.backend = DiscoveryBackend::Etcd,
+            Some("kubernetes") => settings.discovery.backend = DiscoveryBackend::Kubernetes,
+            _ => {}
+        }
+        settings
     }
 
     /// Tells whether what stands at a path says nothing.

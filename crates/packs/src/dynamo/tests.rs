@@ -258,7 +258,10 @@ fn pods_that_cannot_start_as_they_stand_are_warned_of() {
     let tells = |text: &str| told.iter().any(|message| message.contains(text));
     assert!(tells("component \"Worker\" has no image for its container \"main\""), "{told:?}");
     assert!(tells("component \"Epp\" run as service account \"epp-serviceaccount\", which is not made"), "{told:?}");
-    assert!(!tells("component \"Planner\" run as"), "its user has named one: {told:?}");
+    assert!(
+        tells("component \"Planner\" run as service account \"planner-serviceaccount\""),
+        "whatever is named: {told:?}"
+    );
     assert_eq!((rendering.units.len(), rendering.broken.len()), (1, 0), "they are warnings");
 }
 
@@ -329,4 +332,95 @@ fn misspelled_fields_are_mistakes_in_every_mode() {
     }
     check(ALPHA_HEAD, &part("resources: {limits: {gpu: '1', gpuType: amd.com/gpu, custom: {a.b/c: '1'}}}"), &[]);
     check(ALPHA_HEAD, &part("resources: {limits: {memory: 10GB}}"), &["memory is \"10GB\", but must be a quantity"]);
+}
+
+/// The first Deployment of a worker with these fields, and its main container.
+fn pod(fields: &Value, settings: &Value) -> (Value, Value) {
+    let rendered = expanded(&worker(fields), settings.clone(), None).expect("it can be rendered");
+    let deployment = rendered.iter().find(|object| object.id().kind == "Deployment").expect("there is one").body();
+    (deployment["spec"].clone(), deployment["spec"]["template"]["spec"]["containers"][0].clone())
+}
+
+#[test]
+fn what_says_nothing_takes_nothing_away() {
+    let settings = json!({"discovery": {"provision": false}});
+    let main = json!({"image": "a", "command": [], "ports": [], "livenessProbe": null, "args": ["-m", "dynamo.vllm"]});
+    let spec = json!({
+        "terminationGracePeriodSeconds": 0, "restartPolicy": "", "securityContext": null, "serviceAccountName": "",
+        "hostNetwork": true, "mainContainer": main,
+    });
+    let (deployment, container) = pod(&json!({"extraPodSpec": spec, "livenessProbe": null}), &settings);
+    let pod = &deployment["template"]["spec"];
+    assert_eq!((&pod["terminationGracePeriodSeconds"], &pod["restartPolicy"]), (&json!(60), &json!("Always")));
+    assert_eq!((&pod["securityContext"]["fsGroup"], &pod["hostNetwork"]), (&json!(1000), &json!(true)));
+    assert_eq!(container["command"], json!(["/bin/sh", "-c"]));
+    assert!(container["livenessProbe"].is_object() && container["ports"].is_array(), "{container}");
+}
+
+#[test]
+fn volumes_stand_in_the_order_in_which_they_are_mounted() {
+    let volumes = json!(["a", "b", "c"].map(|name| json!({"name": name, "emptyDir": {}})));
+    let mounts = json!([{"name": "c", "mountPath": "/c"}, {"name": "a", "mountPath": "/a"}]);
+    let main = json!({"image": "i", "volumeMounts": mounts});
+    let (deployment, _) = pod(&json!({"extraPodSpec": {"volumes": volumes, "mainContainer": main}}), &json!({}));
+    let volumes = deployment["template"]["spec"]["volumes"].as_array().cloned().unwrap_or_default();
+    let names: Vec<&str> = volumes.iter().filter_map(|volume| volume["name"].as_str()).collect();
+    assert_eq!(names, ["c", "a", "shared-memory", "b"]);
+}
+
+#[test]
+fn a_variable_says_replicas_and_resources_where_fields_say_none() {
+    let config = json!({"Worker": {"ServiceArgs": {"workers": 3, "resources": {"cpu": "2", "gpu": "1"}}}}).to_string();
+    let envs = json!([{"name": "DYN_DEPLOYMENT_CONFIG", "value": config}]);
+    let (deployment, container) = pod(&json!({"envs": envs}), &json!({}));
+    assert_eq!(deployment["replicas"], json!(3));
+    let quantities = json!({"cpu": "2", "nvidia.com/gpu": "1"});
+    assert_eq!(container["resources"], json!({"limits": quantities, "requests": quantities}));
+    assert_eq!(pod(&json!({"envs": envs, "replicas": 2}), &json!({})).0["replicas"], json!(2));
+}
+
+#[test]
+fn several_nodes_are_started_as_annotations_flags_and_versions_say() {
+    let leader = |command: Value, fields: Value, settings: Value| {
+        let mut all = json!({
+            "multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}, "extraPodSpec": {"mainContainer": command},
+        });
+        if let (Some(all), Value::Object(fields)) = (all.as_object_mut(), fields) {
+            all.extend(fields);
+        }
+        let rendered = expanded(&worker(&all), settings, None)?;
+        let set = rendered.iter().find(|object| object.id().kind == "LeaderWorkerSet").expect("there is one");
+        assert_eq!(set.body()["spec"]["replicas"], 1);
+        let container = &set.body()["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]["containers"][0];
+        let words = ["command", "args"].map(|field| container[field].as_array().cloned().unwrap_or_default());
+        Ok(words.concat().iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
+    };
+    let python = |args: &[&str]| json!({"image": "i", "command": ["python3", "-m", "dynamo.vllm"], "args": args});
+    let wide = python(&["--tensor-parallel-size", "16"]);
+    let line = leader(wide.clone(), json!({}), json!({})).expect("it can be rendered");
+    assert!(line.contains("--distributed-executor-backend mp --nnodes 2"), "{line}");
+    let ray = json!({"annotations": {"nvidia.com/vllm-distributed-executor-backend": "RAY"}});
+    let old = json!({"operatorVersion": "0.8.0"});
+    for (fields, settings) in [(ray.clone(), json!({})), (json!({}), old)] {
+        let line = leader(wide.clone(), fields, settings).expect("it can be rendered");
+        let expected = "/bin/sh -c ray start --head --port=6379 && python3 -m dynamo.vllm --tensor-parallel-size 16 \
+                        --distributed-executor-backend ray";
+        assert_eq!(line, expected);
+    }
+    let script = json!({"image": "i", "command": ["/bin/sh", "-c"], "args": ["python3 -m dynamo.vllm --tensor-parallel-size 16"]});
+    let line = leader(script, ray, json!({})).expect("it can be rendered");
+    assert!(
+        line.ends_with(
+            "/bin/sh -c \"python3 -m dynamo.vllm --tensor-parallel-size 16\" --distributed-executor-backend ray"
+        ),
+        "{line}"
+    );
+    let elastic = python(&["--enable-elastic-ep", "--data-parallel-size", "16"]);
+    assert!(message(leader(elastic, json!({}), json!({})).map(|_| Vec::new())).contains("--enable-elastic-ep"));
+    let own = json!({"image": "i", "command": ["/app/run.sh"]});
+    assert_eq!(
+        leader(own, json!({}), json!({})).ok().as_deref(),
+        Some("/app/run.sh"),
+        "it is started as it is written"
+    );
 }

@@ -82,13 +82,13 @@ const KEPT: usize = 3;
 /// of pods would become too long. The hash is the operator's: the lower half of 32-bit FNV-1a.
 fn clique_set_name(graph: &Graph) -> String {
     let longest = graph.components.iter().map(in_grove).max().unwrap_or_default();
-    let free = MOST_IN_GROVE.saturating_sub(longest);
+    let free = MOST_IN_GROVE.saturating_sub(longest).max(CUT + KEPT);
     if graph.name.len() <= free {
         return graph.name.clone();
     }
     let hash =
         graph.name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let beginning: String = graph.name.chars().take(free.saturating_sub(CUT).max(KEPT)).collect();
+    let beginning: String = graph.name.chars().take(free - CUT).collect();
     format!("{beginning}-{:04x}", hash & 0xffff)
 }
 
@@ -138,7 +138,7 @@ pub(super) fn leader_worker_set(maker: &Maker<'_>, part: Part<'_>) -> Result<Val
         "name": format!("{}-0", maker.graph.child(component)),
         "labels": maker.labels(component),
         "annotations": maker.graph.annotations,
-        "replicas": component.replicas,
+        "replicas": component.replicas(),
         "size": component.nodes,
         "leader": template(Role::Leader, "leader")?,
         "worker": template(Role::Worker, "worker")?,

@@ -163,7 +163,7 @@ fn set_defaults(service: &Service<'_>, scheduler: &mut Scheduler) {
 
 /// Returns the data that templates see: the service as its user wrote it, and settings.
 fn data(service: &Service<'_>, spec: &Value, settings: &Settings, tls: bool) -> Value {
-    let pool = spec.pointer("/router/scheduler/pool/ref/name").and_then(Value::as_str);
+    let pool = spec.pointer("/router/scheduler/pool/ref/name").and_then(Value::as_str).and_then(said);
     let pool = pool.map_or_else(|| service.pool(), str::to_owned);
     json!({
         "metadata": service.metadata,

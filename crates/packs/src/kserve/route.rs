@@ -71,13 +71,13 @@ fn is_by_model(found: &Value, header: &str) -> bool {
     items(&found["headers"]).any(|it| it["name"] == header)
 }
 
-/// Takes away what routes by the name of the model.
+/// Takes away what routes by the name of the model. As with the controller a rule is left only where it matches something
+/// else: one without any match goes, too.
 fn strip(rules: &mut Vec<Value>, header: &str) {
     rules.retain_mut(|rule| {
-        let Some(matches) = rule.get_mut("matches").and_then(Value::as_array_mut) else { return true };
-        let had_any = !matches.is_empty();
+        let Some(matches) = rule.get_mut("matches").and_then(Value::as_array_mut) else { return false };
         matches.retain(|it| !is_by_model(it, header));
-        !(had_any && matches.is_empty())
+        !matches.is_empty()
     });
 }
 

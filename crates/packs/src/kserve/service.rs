@@ -52,7 +52,7 @@ impl<'a> Service<'a> {
         let scheduler = spec.pointer_mut("/router/scheduler").and_then(Value::as_object_mut);
         let image = scheduler.and_then(|scheduler| scheduler.remove("image"));
         let scheduler_image = image.as_ref().and_then(Value::as_str).map(str::to_owned);
-        if spec["model"]["name"].is_null() {
+        if spec["model"]["name"].is_null() || spec["model"]["name"] == "" {
             spec["model"]["name"] = name.into();
         }
         Self { document, name, namespace, metadata, spec, scheduler_image }

@@ -294,6 +294,31 @@ fn servers_over_several_nodes_behind_a_sidecar_have_the_account_of_one_node_too(
     }
 }
 
+#[test]
+fn an_empty_name_says_nothing() {
+    let mut spec = managed();
+    spec["model"]["name"] = "".into();
+    spec["router"]["scheduler"]["pool"] = json!({"ref": {"name": ""}});
+    let rendering = rendered(&Value::Null, &[service(&spec)], false);
+    found(&rendering, "InferencePool", "llama-inference-pool");
+    let deployment = found(&rendering, "Deployment", "llama-kserve").to_string();
+    assert!(!deployment.contains("\"--served-model-name\",\"\""), "{deployment}");
+}
+
+#[test]
+fn a_route_that_is_not_by_model_loses_rules_that_match_nothing_else() {
+    let mut spec = managed();
+    let path = json!([{"path": {"type": "PathPrefix", "value": "/x"}}]);
+    let rules = json!([{"name": "r1"}, {"name": "r2", "matches": path}]);
+    spec["annotations"] = json!({"serving.kserve.io/model-based-routing-enabled": "false"});
+    spec["router"]["route"] = json!({"http": {"spec": {"rules": rules}}});
+    let rendering = rendered(&Value::Null, &[service(&spec)], false);
+    let route = found(&rendering, "HTTPRoute", "llama-kserve-route");
+    let names: Vec<_> =
+        route["spec"]["rules"].as_array().into_iter().flatten().map(|rule| rule["name"].clone()).collect();
+    assert_eq!(names, [json!("r2")]);
+}
+
 /// A preset of the source.
 fn preset(namespace: &str, name: &str, spec: &Value) -> Value {
     let metadata = json!({"name": name, "namespace": namespace});

@@ -17,6 +17,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::json::said;
+
 /// The whole document.
 pub(super) type LlmInferenceService = Resource<Spec>;
 
@@ -330,7 +332,7 @@ impl Spec {
 impl Scheduler {
     /// Returns the name of a pool that somebody else makes.
     pub(super) fn foreign_pool(&self) -> Option<&str> {
-        Some(self.pool.as_ref()?.reference.as_ref()?.name.as_str())
+        said(&self.pool.as_ref()?.reference.as_ref()?.name)
     }
 }
 

@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::{MAIN, Reader, common, text};
 use crate::dynamo::model::{Component, Fields, Graph, Type, by_name, fields, list};
+use crate::dynamo::pod::is_zero;
 use crate::json::{items, layered, said, texts};
 
 pub(super) const GRAPH: [&str; 8] =
     ["annotations", "labels", "priorityClassName", "pvcs", "services", "envs", "backendFramework", "restart"];
 
-pub(super) const COMPONENT: [&str; 26] = [
+pub(super) const COMPONENT: [&str; 27] = [
     "annotations",
     "labels",
     "serviceName",
@@ -36,8 +37,9 @@ pub(super) const COMPONENT: [&str; 26] = [
     "eppConfig",
     "minAvailable",
     "frontendSidecar",
+    "checkpoint",
 ];
-pub(super) const COMPONENT_REFUSED: [&str; 4] = ["checkpoint", "gpuMemoryService", "failover", "topologyConstraint"];
+pub(super) const COMPONENT_REFUSED: [&str; 3] = ["gpuMemoryService", "failover", "topologyConstraint"];
 
 pub(super) fn graph(reader: &mut Reader<'_>, spec: &Value, graph: &mut Graph) {
     reader.only(&[], spec, &GRAPH, &super::GRAPH_REFUSED);
@@ -56,7 +58,7 @@ pub(super) fn alone(reader: &mut Reader<'_>, spec: &Value, graph: &mut Graph) {
 }
 
 fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: &Value) -> Component {
-    reader.only(&path, written, &COMPONENT, &COMPONENT_REFUSED);
+    reader.only(&path, &without_what_is_off(written), &COMPONENT, &COMPONENT_REFUSED);
     let mut component = Component { name, path, ..Component::default() };
     common(reader, &mut component, written, "componentType");
     component.sub_type = text(&written["subComponentType"]);
@@ -74,13 +76,21 @@ fn component(reader: &mut Reader<'_>, name: String, path: Vec<String>, written: 
     component.ingress = written.get("ingress").map(|ingress| reader.typed(&component.path, "ingress", ingress));
     component.shared_memory = match &written["sharedMemory"] {
         memory if memory["disabled"] == true => Some("0".to_owned()),
-        memory => text(&memory["size"]),
+        // Of this version a size of zero says nothing.
+        memory => text(&memory["size"]).filter(|size| !is_zero(size)),
     };
     component.labelled_namespace = text(&written["dynamoNamespace"]);
     let mounts = mounts(&mut component, &written["volumeMounts"]);
     pod(&mut component, written, mounts);
     sidecar(reader, &mut component, &written["frontendSidecar"]);
     component
+}
+
+/// Features that a component switches off are not asked for.
+fn without_what_is_off(written: &Value) -> Value {
+    let is_off = |field: &str, value: &Value| COMPONENT_REFUSED.contains(&field) && value["enabled"] == false;
+    let all = fields(written).into_iter().filter(|(field, value)| !is_off(field, value));
+    Value::Object(all.collect())
 }
 
 /// Claims are mounted by their name, without a volume.
@@ -122,7 +132,7 @@ fn sidecar(reader: &mut Reader<'_>, component: &mut Component, written: &Value) 
 const SIDECAR: &str = "sidecar-frontend";
 
 /// The folder in which the images of vLLM have its cache.
-const VLLM_CACHE: &str = concat!("/ro", "ot/.cache/vllm");
+pub(super) const VLLM_CACHE: &str = concat!("/ro", "ot/.cache/vllm");
 
 fn pod(component: &mut Component, written: &Value, mut mounts: Vec<Value>) {
     let mut pod = fields(&written["extraPodSpec"]);
@@ -131,14 +141,21 @@ fn pod(component: &mut Component, written: &Value, mut mounts: Vec<Value>) {
     let env = by_name(list(written.get("envs")), list(main.get("env")));
     mounts.splice(0..0, list(main.get("volumeMounts")));
     let mut sources = list(main.get("envFrom"));
-    sources.extend(text(&written["envFromSecret"]).map(|secret| json!({"secretRef": {"name": secret}})));
+    if sources.is_empty() {
+        sources.extend(text(&written["envFromSecret"]).map(|secret| json!({"secretRef": {"name": secret}})));
+    }
     for (field, list) in [("env", env), ("volumeMounts", mounts), ("envFrom", sources)] {
         if !list.is_empty() {
             main.insert(field.to_owned(), list.into());
         }
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        main.extend(written.get(probe).map(|value| (probe.to_owned(), value.clone())));
+        // What the container itself says stands over it, field by field.
+        let mut all = fields(&written[probe]);
+        all.extend(fields(main.get(probe).unwrap_or(&Value::Null)));
+        if !written[probe].is_null() || main.contains_key(probe) {
+            main.insert(probe.to_owned(), all.into());
+        }
     }
     if let Some(written) = written.get("resources") {
         let own = fields(main.get("resources").unwrap_or(&Value::Null));

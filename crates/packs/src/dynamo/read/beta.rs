@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::alpha::VLLM_CACHE;
 use super::{MAIN, Reader, common, text};
-use crate::dynamo::model::{Component, Graph, by_name, fields, list};
+use crate::dynamo::model::{Component, Graph, fields, list};
 use crate::json::{items, texts};
 
 pub(super) const GRAPH: [&str; 7] =
@@ -94,9 +95,13 @@ fn component(reader: &mut Reader<'_>, path: Vec<String>, written: &Value) -> Com
 
 /// A compilation cache is a claim that is mounted.
 fn cache(component: &mut Component, cache: &Value) {
-    let (Some(claim), Some(path)) = (text(&cache["pvcName"]), text(&cache["mountPath"])) else { return };
-    let mount = json!({"name": claim, "mountPath": path});
-    let mounts = by_name(list(component.main.get("volumeMounts")), vec![mount]);
+    let Some(claim) = text(&cache["pvcName"]) else { return };
+    // Without a path it is where vLLM has its cache, which is the only backend that uses one.
+    let path = text(&cache["mountPath"]).filter(|path| !path.is_empty()).unwrap_or_else(|| VLLM_CACHE.to_owned());
+    let mut mounts = list(component.main.get("volumeMounts"));
+    if !mounts.iter().any(|mount| mount["mountPath"] == *path) {
+        mounts.push(json!({"name": claim, "mountPath": path}));
+    }
     component.main.insert("volumeMounts".to_owned(), mounts.into());
     component.mounted_claims.push(claim);
     component.cache = Some(path);
