@@ -53,6 +53,7 @@ use cluster_secrets::SecretWatch;
 use folders::FolderWatch;
 use generation::{Generation, Prepared};
 use hosts::{Hosts, Met};
+use requests::Requests;
 use sources::Troubles;
 
 /// The things that the process gets from outside.
@@ -139,6 +140,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// The rounds that begin when somebody asks for one.
     enrolled: Arc<Enrolled>,
+    /// Those that commands have asked for.
+    requests: Requests,
     /// Whatever people look at in a browser, where somebody can.
     board: Option<Arc<Board>>,
 }
@@ -177,6 +180,7 @@ pub(crate) async fn run(config: Config, host: &Host, reload: &Reload<'_>) -> Res
         hosts,
         clock: Arc::clone(&host.clock),
         enrolled,
+        requests: Requests::default(),
         board,
     });
     share_decisions(&shared, &stop);
@@ -242,6 +246,7 @@ async fn obey(
                     generation.stop().await;
                     return Err(error);
                 }
+                shared.requests.again(&shared.enrolled, &shared.state);
                 host.notifier.ready(&generation.status());
                 continue;
             }
@@ -336,6 +341,7 @@ async fn replace(old: Generation, host: &Host, shared: &Arc<Shared>, read: Resul
             shared.metrics.reloaded(new.found_in_folders().is_whole());
             info!("the configuration was read again");
             let generation = prepared.start(&before, shared);
+            shared.requests.again(&shared.enrolled, &shared.state);
             shared.show(&generation);
             generation
         }

@@ -124,6 +124,13 @@ impl State {
         Ok(lock)
     }
 
+    /// Tells whether the process that has the folder is there; where that is not known, it is.
+    pub(crate) fn is_held(&self) -> bool {
+        let holder = fs::read_to_string(self.path("lock")).unwrap_or_default();
+        let Ok(process) = holder.trim().parse::<u32>() else { return true };
+        !Path::new("/proc/self").exists() || Path::new(&format!("/proc/{process}")).exists()
+    }
+
     /// Tells whether the lock of the folder still is what keeps others out: the folder may have been removed or replaced.
     pub fn is_kept_by(&self, lock: &Lock) -> bool {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());

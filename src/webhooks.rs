@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use gatewright_engine::error::Chain;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, warn};
 
@@ -52,12 +52,32 @@ pub(crate) fn keep(state: &State, config: &Config, report: &Report, metrics: &Me
 pub(crate) fn catch_up(state: &State, config: &Config, report: &Report, (metrics, actor): (&Metrics, &Actor)) {
     let open = || Archive::existing(state, &config.settings.undo);
     for earlier in interrupted::before(state, report, open) {
-        let audited =
-            Event::of_round(&earlier).map_or(Ok(()), |event| audit_log::record(state, report.finished, actor, event));
-        let tell = |kept: &Path| announce(state, config, &earlier, kept, metrics);
-        if let Err(error) = audited.and_then(|()| journal::add(state, &config.journal(), &earlier, tell)) {
-            error!(run = earlier.run, error = %Chain(&error), "cannot keep the report of an interrupted round");
+        // Nothing was changed.
+        if earlier.report.clusters.is_empty() {
+            interrupted::forget(state, &earlier);
+            continue;
         }
+        let tell = |kept: &Path| announce(state, config, &earlier.report, kept, metrics);
+        match journal::add(state, &config.journal(), &earlier.report, tell) {
+            Ok(true) => audit(state, &earlier.report, (actor, report.finished)),
+            Ok(false) => {}
+            Err(error) => {
+                error!(run = earlier.report.run, error = %Chain(&error), "cannot keep the report of an interrupted round");
+                continue;
+            }
+        }
+        interrupted::forget(state, &earlier);
+    }
+}
+
+/// Writes a line of the audit log about an interrupted round, unless there is one. Who has run it nobody knows any more.
+fn audit(state: &State, earlier: &Report, (actor, now): (&Actor, Timestamp)) {
+    let write = || match (audit_log::has_round(state, earlier)?, Event::of_round(earlier)) {
+        (false, Some(event)) => audit_log::record(state, now, &Actor { user: None, ..actor.clone() }, event),
+        _ => Ok(()),
+    };
+    if let Err(error) = write() {
+        error!(error = %Chain(&error), "cannot write the audit log");
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.cluster.is_empty() {
         session.tell_gone_from(Some(&args.sync));
     }
-    let _lock = session.state.lock()?;
+    let _lock = if args.dry_run { None } else { Some(session.state.lock()?) };
     check_needed(&session, args, &settings)?;
     let nothing = session.config.clusters_of(&settings).into_keys().map(|name| (name.to_owned(), Rendering::default()));
     let nothing = (NOTHING.to_owned(), nothing.collect());

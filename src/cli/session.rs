@@ -446,8 +446,7 @@ impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
         Self::of(&error).hint(match error {
             StateError::Locked(..) => {
-                "a daemon with this state directory does the rounds by itself; a plain `gatewright sync` asks it for one, for all \
-                 else stop it"
+                "a daemon with this state directory does the rounds by itself; stop it to do this by hand"
             }
             StateError::Write(_, why) if is_full(&why) => "make room on that file system",
             StateError::Damaged(_) => "put it back from a backup: clusters know this installation by it",

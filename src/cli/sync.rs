@@ -129,8 +129,8 @@ pub(super) fn rounds(
     let session = Session::open(context)?;
     let _lock = match session.state.lock() {
         Err(StateError::Locked(..)) if !takes_over && args.is_plain() && selection.part.is_all() => {
-            let syncs = session.names(selection)?;
-            return Ok(asked::run((context, &session), &syncs, &args.how, code));
+            let (syncs, codes) = session.names(selection)?;
+            return Ok(asked::run((context, &session), (&syncs, codes), &args.how, code));
         }
         lock => lock?,
     };

@@ -1,35 +1,129 @@
-//! Rounds that commands on this host ask for.
+//! Rounds that commands on this host ask for, and how far they are.
+//!
+//! A request is met by the first round on each cluster that begins after the source was read once more: one that happens to
+//! begin before may be about what stood there before. Requests outlive a reload.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
+use jiff::Timestamp;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::Shared;
-use crate::state::requested;
+use crate::basics::lock::lock;
+use crate::schedule::enrolled::{AskedRound, Enrolled};
+use crate::state::requested::{self, Answer, Progress, Request};
+use crate::state::{State, StateError};
 
 /// The interval between two looks.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Takes them until the daemon ends.
+/// The requests that are open, by sync.
+#[derive(Default)]
+pub(super) struct Requests {
+    open: Mutex<BTreeMap<String, Open>>,
+}
+
+/// The open requests for rounds of one sync.
+struct Open {
+    answer: Answer,
+    rounds: Vec<AskedRound>,
+}
+
+/// Takes requests until the daemon ends.
 pub(super) async fn take(shared: Arc<Shared>, stop: CancellationToken) {
     let looks = async {
+        if let Err(error) = requested::forget_answers(&shared.state) {
+            warn!(error = %Chain(&error), "cannot take back what another daemon has answered");
+        }
         let mut is_told = false;
         loop {
             sleep(POLL).await;
-            let taken = requested::take(&shared.state, shared.clock.now(), |sync, request| {
-                let clusters = shared.enrolled.ask(sync);
-                info!(sync, clusters, by = request.by, "a round was asked for");
-                clusters
-            });
+            let taken = requested::take(&shared.state, shared.clock.now());
             if let (Err(error), false) = (&taken, is_told) {
                 warn!(error = %Chain(error), "cannot look for rounds that commands ask for");
             }
             is_told = taken.is_err();
+            for (sync, request) in taken.unwrap_or_default() {
+                shared.requests.begin((&sync, &request), &shared.enrolled, &shared.state);
+            }
         }
     };
     stop.run_until_cancelled(looks).await;
+}
+
+impl Requests {
+    fn begin(&self, (sync, request): (&str, &Request), enrolled: &Enrolled, state: &State) {
+        let mut open = lock(&self.open);
+        let rounds = enrolled.ask(sync);
+        info!(sync, clusters = rounds.len(), by = request.by, "a round was asked for");
+        let mut answer = open.remove(sync).map(|open| open.answer).unwrap_or_default();
+        answer.ids.insert(request.id.clone());
+        answer.clusters = rounds.iter().map(|round| (round.cluster.clone(), Progress::Waits)).collect();
+        open.insert(sync.to_owned(), Open { answer, rounds });
+        tell(&mut open, sync, state);
+    }
+
+    /// Notes that a round of a sync on a cluster is over, which began at a time and after a read of its source.
+    pub(super) fn over(&self, (sync, cluster): (&str, &str), (since, read): (Timestamp, u64), state: &State) {
+        let is_met = |round: &AskedRound| round.cluster == cluster && round.needed <= read;
+        self.change(sync, state, is_met, || Progress::Over { since });
+    }
+
+    /// Notes that a source could not be read: the rounds that need it do not begin.
+    pub(super) fn unread(&self, (source, number): (&str, u64), why: &str, state: &State) {
+        let is_met = |round: &AskedRound| round.source == source && round.needed <= number;
+        let syncs: Vec<String> = lock(&self.open).keys().cloned().collect();
+        for sync in syncs {
+            self.change(&sync, state, is_met, || Progress::None(why.to_owned()));
+        }
+    }
+
+    /// Asks for the rounds that are open once more, because those that were asked for have ended with their configuration.
+    pub(super) fn again(&self, enrolled: &Enrolled, state: &State) {
+        let mut open = lock(&self.open);
+        let syncs: Vec<String> = open.keys().cloned().collect();
+        for sync in syncs {
+            let rounds = enrolled.ask(&sync);
+            let Some(of_sync) = open.get_mut(&sync) else { continue };
+            for (cluster, progress) in &mut of_sync.answer.clusters {
+                if *progress == Progress::Waits && !rounds.iter().any(|round| round.cluster == *cluster) {
+                    *progress = Progress::None("its rounds do not run here any more".to_owned());
+                }
+            }
+            of_sync.rounds = rounds;
+            tell(&mut open, &sync, state);
+        }
+    }
+
+    fn change(&self, sync: &str, state: &State, is_met: impl Fn(&AskedRound) -> bool, progress: impl Fn() -> Progress) {
+        let mut open = lock(&self.open);
+        let Some(of_sync) = open.get_mut(sync) else { return };
+        let mut is_changed = false;
+        for round in of_sync.rounds.iter().filter(|round| is_met(round)) {
+            if let Some(waiting @ Progress::Waits) = of_sync.answer.clusters.get_mut(&round.cluster) {
+                *waiting = progress();
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            tell(&mut open, sync, state);
+        }
+    }
+}
+
+/// Writes how far the rounds of a sync are. Requests whose rounds are all over are not open any more.
+fn tell(open: &mut BTreeMap<String, Open>, sync: &str, state: &State) {
+    let Some(of_sync) = open.get(sync) else { return };
+    let written: Result<(), StateError> = requested::reply(state, sync, &of_sync.answer);
+    if let Err(error) = written {
+        warn!(sync, error = %Chain(&error), "cannot answer whoever has asked for a round");
+    }
+    if !of_sync.answer.clusters.values().any(|progress| *progress == Progress::Waits) {
+        open.remove(sync);
+    }
 }

@@ -101,9 +101,9 @@ impl Sync {
     /// Has rounds begin when somebody asks for one: after the source was read once more.
     pub(super) fn enroll(&self, enrolled: &Enrolled, nudges: &Arc<Notify>, is_asked: &Arc<AtomicBool>) {
         let (slot, is_asked) = (Arc::clone(&self.syncs[self.name()].slot), Arc::clone(is_asked));
-        enrolled.enroll(self.name(), nudges, move |round| {
+        enrolled.enroll((self.name(), &self.cluster.name, self.source()), nudges, move |round| {
             is_asked.store(true, Ordering::SeqCst);
-            slot.ask_for(round);
+            slot.ask_for(round)
         });
     }
 
@@ -112,12 +112,19 @@ impl Sync {
         let span = info_span!("round", sync = self.title, %cause);
         let (name, metrics) = (self.title.clone(), Arc::clone(&shared.metrics));
         let (sync, cluster) = (self.name().to_owned(), self.cluster.name.clone());
+        let begun = (shared.clock.now(), self.slot().read());
+        let (everybody, ended) = (Arc::clone(&shared), stop.clone());
         let round = async move { self.try_round(&shared, &stop).await }.instrument(span);
-        tokio::spawn(round).await.unwrap_or_else(|error| {
+        let outcome = tokio::spawn(round).await.unwrap_or_else(|error| {
             error!(sync = name, %error, "the round ended in a bug");
             metrics.round(&sync, &cluster, "failed");
             Outcome::Failed
-        })
+        });
+        // One that was stopped for another configuration is begun again.
+        if !ended.is_cancelled() {
+            everybody.requests.over((&sync, &cluster), begun, &everybody.state);
+        }
+        outcome
     }
 
     /// Begins to count the time since a round last ended well: from that one, or from now.

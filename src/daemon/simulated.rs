@@ -60,6 +60,7 @@ pub(crate) fn start(
         hosts: Hosts::default(),
         clock: Arc::clone(clock),
         enrolled: Arc::default(),
+        requests: super::requests::Requests::default(),
         board: None,
     });
     let generation = Prepared::new(config, &shared)?.start(&BTreeSet::new(), &shared);

@@ -75,12 +75,19 @@ impl Slot {
         rounds.push((needed, round));
     }
 
-    /// Has the source be read at once, and a round begin after that, whether there is something new or not.
-    pub(super) fn ask_for(&self, round: &Arc<Notify>) {
+    /// Has the source be read at once, and a round begin after that, whether there is something new or not. Returns the
+    /// number of that read.
+    pub(super) fn ask_for(&self, round: &Arc<Notify>) -> u64 {
         // One that is under way may have seen what was there before.
         let next = lock(&self.found).begun + 1;
         self.nudge(round, next);
         self.is_due.notify_one();
+        next
+    }
+
+    /// Returns the number of the last read that went well.
+    pub(super) fn read(&self) -> u64 {
+        lock(&self.found).read
     }
 
     /// Tells whether a read, or a later one, went well.
@@ -209,6 +216,7 @@ impl Polled {
             Err(error) => {
                 shared.metrics.polled(name, "failed");
                 shared.troubles.record(name, self.cache.trouble(), &shared.state);
+                shared.requests.unread((name, number), &Chain(&error).to_string(), &shared.state);
                 let hint = error.hint.as_deref().unwrap_or_default();
                 warn!(source = name, error = %Chain(&error), hint, "the source cannot be read; its last good revision stays in force");
             }

@@ -121,7 +121,7 @@ impl Board {
 
     /// Has a round of a sync begin on each of its clusters; returns how many those are.
     pub(super) fn reconcile(&self, sync: &str) -> usize {
-        self.enrolled.ask(sync)
+        self.enrolled.ask(sync).len()
     }
 
     /// Returns what somebody needs to decide something.

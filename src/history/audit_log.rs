@@ -257,6 +257,17 @@ pub(crate) fn read(state: &State) -> Result<Vec<Entry>, StateError> {
     Ok(String::from_utf8_lossy(&bytes).lines().filter_map(parse).collect())
 }
 
+/// Tells whether the log has what a round has done on some clusters.
+pub(crate) fn has_round(state: &State, report: &Report) -> Result<bool, StateError> {
+    let is_it = |entry: &Entry| match &entry.event {
+        Event::Round { run, clusters, .. } => {
+            *run == report.run && report.clusters.keys().all(|cluster| clusters.contains_key(cluster))
+        }
+        _ => false,
+    };
+    Ok(read(state)?.iter().any(is_it))
+}
+
 /// Tells whether the log is as it was written, and holds the line whose digest somebody has kept.
 pub(crate) fn verify(state: &State, kept: Option<&str>) -> Result<Result<Verified, Broken>, StateError> {
     let bytes = state.read(FILE)?.unwrap_or_default();

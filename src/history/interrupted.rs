@@ -2,8 +2,8 @@
 //! disk was full.
 //!
 //! Before its first change a round notes here that it has begun, and the note goes when its report is kept. A note that the
-//! next round of the same sync finds on the same cluster is of such a round. What is known of it is in the archive, and
-//! becomes a report for the history and for the audit log.
+//! next round of the same sync finds on the same cluster is of such a round, unless the history has a report of it all the
+//! same. What is known of it is in the archive, and becomes a report for the history and for the audit log.
 
 use std::collections::BTreeMap;
 
@@ -35,12 +35,23 @@ pub(super) fn begin(state: &State, about: &About) -> Result<(), StateError> {
     BEGUN.write(state, &names, &begun)
 }
 
-/// Returns reports of earlier rounds on the clusters of a report that nothing was told of, the oldest first.
-pub(crate) fn before(state: &State, report: &Report, open: impl FnOnce() -> Result<Vault, VaultError>) -> Vec<Report> {
-    let begun = |cluster: &String| BEGUN.read(state, &[&report.sync, cluster]).unwrap_or_default();
-    let mut untold: Vec<About> = report.clusters.keys().flat_map(begun).collect();
-    untold.retain(|about| about.run != report.run && about.started != report.started);
-    if untold.is_empty() {
+/// An earlier round of which nobody has told, as far as its notes say.
+pub(crate) struct Untold {
+    /// The part of its report about the clusters that are looked at.
+    pub report: Report,
+    /// Its notes: the name by which a cluster is known now, and what was noted.
+    notes: Vec<(String, About)>,
+}
+
+/// Returns the earlier rounds on the clusters of a report that nothing was told of, the oldest first.
+pub(crate) fn before(state: &State, report: &Report, open: impl FnOnce() -> Result<Vault, VaultError>) -> Vec<Untold> {
+    let begun = |cluster: &String| {
+        let begun = BEGUN.read(state, &[&report.sync, cluster]).unwrap_or_default();
+        begun.into_iter().map(|about| (cluster.clone(), about)).collect::<Vec<_>>()
+    };
+    let mut notes: Vec<(String, About)> = report.clusters.keys().flat_map(begun).collect();
+    notes.retain(|(_, about)| !is_of(about, report));
+    if notes.is_empty() {
         return Vec::new();
     }
     let vault = match open() {
@@ -50,18 +61,52 @@ pub(crate) fn before(state: &State, report: &Report, open: impl FnOnce() -> Resu
             return Vec::new();
         }
     };
-    untold.sort_by(|a, b| (&a.run, &a.cluster).cmp(&(&b.run, &b.cluster)));
-    let rounds = untold.chunk_by(|a, b| a.run == b.run);
-    rounds.filter_map(|round| round_report(&vault, round, &report.source)).collect()
+    notes.sort_by(|(a, one), (b, other)| (&one.run, a).cmp(&(&other.run, b)));
+    let rounds = notes.chunk_by(|(_, a), (_, b)| a.run == b.run);
+    rounds.map(|notes| Untold { report: round_report(&vault, notes, report), notes: notes.to_vec() }).collect()
 }
 
-/// Forgets what has begun on the clusters of a report, which is kept now.
-pub(crate) fn told(state: &State, report: &Report) {
-    for cluster in report.clusters.keys() {
-        if let Err(error) = BEGUN.remove(state, &[&report.sync, cluster]) {
-            warn!(error = %Chain(&error), "cannot note that the report is kept, so that the next round tells of it again");
-        }
+/// Forgets the notes of an earlier round, which is told of.
+pub(crate) fn forget(state: &State, untold: &Untold) {
+    for (cluster, about) in &untold.notes {
+        take_out(state, (&about.sync, cluster), |noted| noted.run == about.run);
     }
+}
+
+/// Forgets that a round has begun, whose report is kept.
+pub(super) fn told(state: &State, report: &Report) {
+    for cluster in report.clusters.keys() {
+        take_out(state, (&report.sync, cluster), |noted| is_of(noted, report));
+    }
+}
+
+/// Tells whether a note is of the round of a report.
+fn is_of(about: &About, report: &Report) -> bool {
+    about.run == report.run || about.started == report.started
+}
+
+fn take_out(state: &State, (sync, cluster): (&str, &str), is_meant: impl Fn(&About) -> bool) {
+    let names = [sync, cluster];
+    let mut begun = BEGUN.read(state, &names).unwrap_or_default();
+    let number = begun.len();
+    begun.retain(|about| !is_meant(about));
+    let result = match begun.len() {
+        0 if number > 0 => BEGUN.remove(state, &names),
+        left if left < number => BEGUN.write(state, &names, &begun),
+        _ => Ok(()),
+    };
+    if let Err(error) = result {
+        warn!(error = %Chain(&error), "cannot note that a round is told of, so that the next one looks at it again");
+    }
+}
+
+/// Keeps what is noted of a cluster under another name.
+pub(crate) fn rename_cluster(
+    state: &State,
+    names: (&str, &str),
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<(), StateError> {
+    BEGUN.rename(state, names, is_meant)
 }
 
 /// Forgets the rounds on a cluster.
@@ -69,22 +114,20 @@ pub(crate) fn forget_cluster(state: &State, cluster: &str) -> Result<(), StateEr
     BEGUN.forget(state, cluster)
 }
 
-/// Reports one round on all clusters where it was interrupted; `None` if it has changed nothing there.
-fn round_report(vault: &Vault, round: &[About], source: &str) -> Option<Report> {
-    let first = round.first()?;
-    let clusters: BTreeMap<String, ClusterReport> =
-        round.iter().filter_map(|about| Some((about.cluster.clone(), cluster_report(vault, about)?))).collect();
-    if clusters.is_empty() {
-        return None;
-    }
-    Some(Report {
-        run: first.run.clone(),
-        revision: first.revision.clone(),
+/// Reports one round on the clusters where it was interrupted; it is about none if it has changed nothing there.
+fn round_report(vault: &Vault, notes: &[(String, About)], next: &Report) -> Report {
+    let of_cluster = |(cluster, about): &(String, About)| Some((cluster.clone(), cluster_report(vault, about)?));
+    let clusters: BTreeMap<String, ClusterReport> = notes.iter().filter_map(of_cluster).collect();
+    let first = notes.first().map(|(_, about)| about);
+    let started = first.map_or(next.started, |about| about.started);
+    Report {
+        run: first.map(|about| about.run.clone()).unwrap_or_default(),
+        revision: first.map(|about| about.revision.clone()).unwrap_or_default(),
         cause: Some(CAUSE.to_owned()),
         partial: true,
         clusters,
-        ..Report::about((&first.sync, source), Mode::Apply, first.started)
-    })
+        ..Report::about((&next.sync, &next.source), Mode::Apply, started)
+    }
 }
 
 fn cluster_report(vault: &Vault, about: &About) -> Option<ClusterReport> {

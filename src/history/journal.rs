@@ -206,6 +206,7 @@ pub(crate) fn record(
             tell(&kept)?;
         }
     }
+    interrupted::told(state, report);
     for (cluster, (succeeded, digest)) in lasts {
         let names: [&str; 2] = [&report.sync, cluster];
         let found = &report.clusters[cluster];
@@ -218,19 +219,29 @@ pub(crate) fn record(
         let succeeded = if is_success { Some(report.finished) } else { succeeded };
         LAST.write(state, &names, &Last { digest, report: whole, succeeded })?;
     }
-    interrupted::told(state, report);
     Ok(is_new)
 }
 
-/// Adds a report of an earlier round to the history, as if it had been kept in its time; the last report stays. `tell` leaves
-/// word for others.
+/// Adds a report of an earlier round to the history, as if it had been kept in its time; the last report stays. What was said
+/// already of the round on other clusters stays, too. `tell` leaves word for others. Returns whether it was added: not where the
+/// round has told of itself.
 pub(crate) fn add(
     state: &State,
     settings: &Settings<'_>,
     report: &Report,
     tell: impl FnOnce(&Path) -> Result<(), StateError>,
-) -> Result<(), StateError> {
-    tell(&keep(state, settings, report)?)
+) -> Result<bool, StateError> {
+    let file = settings.dir.join(format!("{}.{}", file_stem(report), ReportFormat::Json.extension()));
+    let before = state.read(&file)?.and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok());
+    let mut report = report.clone();
+    if let Some(before) = before {
+        if before.cause != report.cause {
+            return Ok(false);
+        }
+        report.clusters = before.clusters.into_iter().chain(report.clusters).collect();
+    }
+    tell(&keep(state, settings, &report)?)?;
+    Ok(true)
 }
 
 /// Writes a report into the history; it says nothing of what is as it should be.

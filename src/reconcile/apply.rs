@@ -187,7 +187,6 @@ impl Run<'_> {
         for (step, former) in released.drain(..) {
             let (words, restored) = put_back(self.cluster, former.as_deref(), self.terms.keep).await;
             applied.keep(&step.id, restored);
-            applied.removed.insert(step.id.clone());
             applied.outcomes.insert(step.id.clone(), Outcome::Failed(format!("what it made room for failed; {words}")));
         }
     }

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::config::Config;
 use crate::desired::assemble::DISCOVERY;
 use crate::history::archive::{Archive, sets};
-use crate::history::{approvals, journal};
+use crate::history::{approvals, interrupted, journal};
 use crate::inventory::audit;
 use crate::reconcile::rollout::record::{self, Ledger, Record, Stage};
 use crate::reconcile::{aliases, fleet};
@@ -160,6 +160,7 @@ fn move_all(
         })?,
         Err(error) => warn!(cluster = names.1, error = %Chain(&error), "no set is carried over for a rollback"),
     }
+    interrupted::rename_cluster(state, names, &is_ours)?;
     journal::rename_cluster(state, names, &is_ours)?;
     audit::SEEN.rename(state, names, &is_ours)
 }

@@ -294,7 +294,9 @@ async fn carry_out(
         settings.teller.tell(Phase::Applying(plan.changes().count()));
         write_ahead(cluster, settings, (&plan, &facts.owned), &mut stores).await?;
         let apply = apply(cluster, &plan, Terms::of(settings, &facts), acceptance);
+        let removed = std::mem::take(&mut applied.removed);
         applied = apply.instrument(debug_span!("apply", attempt)).await;
+        applied.removed.extend(removed);
         let is_stale = applied.outcomes.values().any(|outcome| matches!(outcome, Outcome::Stale(_)));
         if !is_stale || attempt == ATTEMPTS || settings.stop.is_cancelled() {
             break;

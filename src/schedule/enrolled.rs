@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use crate::basics::lock::lock;
 
-/// Has a round begin.
-type Ask = dyn Fn(&Arc<Notify>) + Send + Sync;
+/// Has a round begin; returns the number of the read of the source that it needs.
+type Ask = dyn Fn(&Arc<Notify>) -> u64 + Send + Sync;
 
 /// The rounds of all syncs, each on its clusters.
 #[derive(Default)]
@@ -18,23 +18,44 @@ pub(crate) struct Enrolled {
 
 /// The rounds of a sync on a cluster, which begin when somebody asks for one, until they have ended.
 struct Rounds {
+    cluster: String,
+    source: String,
     nudges: Weak<Notify>,
     ask: Box<Ask>,
 }
 
+/// A round that was asked for.
+pub(crate) struct AskedRound {
+    /// The cluster.
+    pub cluster: String,
+    /// The source that is read before it begins.
+    pub source: String,
+    /// The number of that read.
+    pub needed: u64,
+}
+
 impl Enrolled {
-    /// Takes rounds that begin when somebody asks for one, for as long as they run.
-    pub(crate) fn enroll(&self, sync: &str, nudges: &Arc<Notify>, ask: impl Fn(&Arc<Notify>) + Send + Sync + 'static) {
+    /// Takes the rounds of a sync on a cluster that begin when somebody asks for one, for as long as they run.
+    pub(crate) fn enroll(
+        &self,
+        (sync, cluster, source): (&str, &str, &str),
+        nudges: &Arc<Notify>,
+        ask: impl Fn(&Arc<Notify>) -> u64 + Send + Sync + 'static,
+    ) {
         let mut rounds = lock(&self.rounds);
         let of_sync = rounds.entry(sync.to_owned()).or_default();
         of_sync.retain(|rounds| rounds.nudges.strong_count() > 0);
-        of_sync.push(Rounds { nudges: Arc::downgrade(nudges), ask: Box::new(ask) });
+        let (cluster, source) = (cluster.to_owned(), source.to_owned());
+        of_sync.push(Rounds { cluster, source, nudges: Arc::downgrade(nudges), ask: Box::new(ask) });
     }
 
-    /// Has a round of a sync begin on each of its clusters; returns how many those are.
-    pub(crate) fn ask(&self, sync: &str) -> usize {
+    /// Has a round of a sync begin on each of its clusters; returns these.
+    pub(crate) fn ask(&self, sync: &str) -> Vec<AskedRound> {
         let rounds = lock(&self.rounds);
-        let running = rounds.get(sync).into_iter().flatten();
-        running.filter_map(|rounds| rounds.nudges.upgrade().map(|nudges| (rounds.ask)(&nudges))).count()
+        let asked = |rounds: &Rounds| {
+            let needed = (rounds.ask)(&rounds.nudges.upgrade()?);
+            Some(AskedRound { cluster: rounds.cluster.clone(), source: rounds.source.clone(), needed })
+        };
+        rounds.get(sync).into_iter().flatten().filter_map(asked).collect()
     }
 }

@@ -60,7 +60,7 @@ pub(super) enum Writer {
 /// The list.
 ///
 /// All other files of a state folder stay where they are: locks and files that are being written; `key` and
-/// `installation`, which say who a host is; `requested`, which is for the daemon of this host; `dashboard.token`, which is that of one host; `audit.jsonl`, whose lines
+/// `installation`, which say who a host is; `requested` and `answered`, which are for the daemon of this host; `dashboard.token`, which is that of one host; `audit.jsonl`, whose lines
 /// follow from each other; `clock` and `webhooks`, which are about this host alone; `known`, `fights`, `sources`,
 /// `discovery`, `clusters`, `cluster-secrets` and `cluster-folders`, which are made again at the cost of requests and
 /// reads; and `status/.sources`, because each host fetches for itself. Plans that people save lie wherever they say.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// Files of a state folder that hosts do not share, as they stand in the code.
-    const OWN: [&str; 11] = [
+    const OWN: [&str; 12] = [
         "host",
         "status/.sources",
         "sources",
@@ -238,6 +238,7 @@ mod tests {
         "known",
         "fights",
         "requested",
+        "answered",
     ];
 
     #[test]

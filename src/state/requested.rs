@@ -1,5 +1,7 @@
-//! Rounds that people ask a daemon for at the command line: a file for each sync, which the daemon that holds the state
-//! folder takes within a second.
+//! Rounds that people ask a daemon for at the command line: a request for each sync, which the daemon that holds the state
+//! folder takes within a second, and its answer, in a file of its own, which says how far the rounds are.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -10,52 +12,85 @@ use crate::state::{State, StateError};
 /// The requests, by sync.
 const REQUESTED: Store<Request> = Store::new("requested");
 
-/// A request that was taken stays no longer than this for whoever has asked.
-const KEPT: SignedDuration = SignedDuration::from_mins(1);
+/// What became of them, by sync.
+const ANSWERED: Store<Answer> = Store::new("answered");
+
+/// A request that nobody has taken for so long is nobody's any more.
+const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
 /// A round that somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Request {
+    /// Stands for this request.
+    pub id: String,
     /// The user as the environment of the command names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// When it was asked for.
     pub time: Timestamp,
-    /// On how many clusters a round begins, once the daemon has taken it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<usize>,
+}
+
+/// The answer of a daemon to all requests for rounds of a sync that are open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Answer {
+    /// The requests.
+    pub ids: BTreeSet<String>,
+    /// How far the round is on each cluster; there is none if no rounds of the sync run there.
+    pub clusters: BTreeMap<String, Progress>,
+}
+
+/// How far a round is on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Progress {
+    /// The source is read, or the round is under way.
+    Waits,
+    /// A round that has begun after that is over, with a report or without.
+    Over {
+        /// When it began.
+        since: Timestamp,
+    },
+    /// There will be none, for this reason.
+    None(String),
 }
 
 /// Asks for a round of a sync.
-pub(crate) fn ask(state: &State, sync: &str, by: Option<&str>, time: Timestamp) -> Result<(), StateError> {
-    REQUESTED.write(state, &[sync], &Request { by: by.map(str::to_owned), time, taken: None })
+pub(crate) fn ask(state: &State, sync: &str, request: &Request) -> Result<(), StateError> {
+    REQUESTED.write(state, &[sync], request)
 }
 
-/// Returns on how many clusters a round begins that was asked for; `None` while nobody has taken the request. One that is
-/// gone was taken long ago.
-pub(crate) fn answer(state: &State, sync: &str) -> Option<usize> {
-    REQUESTED.read(state, &[sync]).map_or(Some(1), |request| request.taken)
-}
-
-/// Withdraws a request, or what was answered.
+/// Withdraws a request that was not taken.
 pub(crate) fn withdraw(state: &State, sync: &str) -> Result<(), StateError> {
     REQUESTED.remove(state, &[sync])
 }
 
-/// Takes what is asked for: `begin` has the rounds of a sync begin, and returns on how many clusters.
-pub(crate) fn take(state: &State, now: Timestamp, begin: impl Fn(&str, &Request) -> usize) -> Result<(), StateError> {
+/// Returns the answer to a request; `None` while nobody has taken it, and once its daemon has ended.
+pub(crate) fn answer(state: &State, sync: &str, id: &str) -> Option<Answer> {
+    ANSWERED.read(state, &[sync]).filter(|answer| answer.ids.contains(id))
+}
+
+/// Takes the requests, each with its sync. What is old or cannot be read is nobody's.
+pub(crate) fn take(state: &State, now: Timestamp) -> Result<Vec<(String, Request)>, StateError> {
+    let mut taken = Vec::new();
     for sync in REQUESTED.names(state, &[]) {
-        match REQUESTED.read(state, &[&sync]) {
-            Some(Request { taken: Some(_), time, .. }) if now.duration_since(time) < KEPT => {}
-            Some(request @ Request { taken: None, .. }) => {
-                let taken = Some(begin(&sync, &request));
-                REQUESTED.write(state, &[&sync], &Request { taken, ..request })?;
-            }
-            Some(_) | None => REQUESTED.remove(state, &[&sync])?,
-        }
+        let request = REQUESTED.read(state, &[&sync]);
+        REQUESTED.remove(state, &[&sync])?;
+        let is_open = |request: &Request| now.duration_since(request.time).abs() < LONGEST;
+        taken.extend(request.filter(is_open).map(|request| (sync, request)));
     }
-    Ok(())
+    Ok(taken)
+}
+
+/// Says how far the rounds of a sync are.
+pub(crate) fn reply(state: &State, sync: &str, answer: &Answer) -> Result<(), StateError> {
+    ANSWERED.write(state, &[sync], answer)
+}
+
+/// Forgets what another daemon has answered, whose rounds are over.
+pub(crate) fn forget_answers(state: &State) -> Result<(), StateError> {
+    ANSWERED.names(state, &[]).iter().try_for_each(|sync| ANSWERED.remove(state, &[sync]))
 }
 
 #[cfg(test)]
@@ -63,30 +98,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_taken_once_and_answered_for_a_minute() {
+    fn a_request_is_taken_once_and_not_when_it_is_old() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let state = State::open(folder.path());
         let at = |second: i64| Timestamp::from_second(1_000 + second).expect("it is a time");
-        let taken = std::cell::RefCell::new(Vec::new());
-        let take = |second: i64| {
-            take(&state, at(second), |sync, request| {
-                taken.borrow_mut().push((sync.to_owned(), request.by.clone()));
-                3
-            })
-        };
-        take(0).expect("nothing is asked for");
-        ask(&state, "edge", Some("anna"), at(0)).expect("it is written");
-        assert_eq!(answer(&state, "edge"), None);
-        for second in [1, 2, 30] {
-            take(second).expect("it is taken");
-            assert_eq!(answer(&state, "edge"), Some(3));
-        }
-        assert_eq!(*taken.borrow(), [("edge".to_owned(), Some("anna".to_owned()))]);
-        take(90).expect("it is removed");
-        assert!(REQUESTED.names(&state, &[]).is_empty());
-        // What cannot be read is nobody's request.
+        let request = |id: &str| Request { id: id.to_owned(), by: Some("anna".to_owned()), time: at(0) };
+        assert_eq!(take(&state, at(0)).expect("nothing is there"), []);
+        ask(&state, "edge", &request("one")).expect("it is written");
+        assert_eq!(answer(&state, "edge", "one"), None);
+        assert_eq!(take(&state, at(1)).expect("it is read"), [("edge".to_owned(), request("one"))]);
+        assert_eq!(take(&state, at(2)).expect("it is read"), []);
+        let waits = BTreeMap::from([("c".to_owned(), Progress::Waits)]);
+        let told = Answer { ids: BTreeSet::from(["one".to_owned()]), clusters: waits };
+        reply(&state, "edge", &told).expect("it is written");
+        assert_eq!(answer(&state, "edge", "one"), Some(told));
+        assert_eq!(answer(&state, "edge", "two"), None, "it is about another one");
+        forget_answers(&state).expect("they are removed");
+        assert_eq!(answer(&state, "edge", "one"), None);
+        ask(&state, "edge", &request("old")).expect("it is written");
+        assert_eq!(take(&state, at(60)).expect("it is read"), []);
         state.write("requested/edge.json", b"{").expect("it is written");
-        take(91).expect("it is removed");
-        assert!(taken.borrow().len() == 1 && REQUESTED.names(&state, &[]).is_empty());
+        assert_eq!(take(&state, at(61)).expect("it is removed"), []);
+        assert!(REQUESTED.names(&state, &[]).is_empty());
     }
 }

@@ -84,3 +84,51 @@ fn nothing_is_approved_where_the_audit_log_cannot_be_written() {
     desk.write("specs/edge.yaml", &gateway("shop", "edge", 8080));
     desk.run(&["sync"]).exits(0).complains("cannot write the audit log");
 }
+
+/// The reports of the history: run, cause and state on the cluster.
+fn history(desk: &Desk) -> Vec<(String, Option<String>, String)> {
+    let files = fs::read_dir(desk.path("state/reports")).into_iter().flatten().flatten();
+    let read = |file: fs::DirEntry| -> (String, Option<String>, String) {
+        let report: Value = serde_json::from_slice(&fs::read(file.path()).expect("it is a file")).expect("it is JSON");
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let state = text(&report["clusters"]["out"]["state"]).unwrap_or_default();
+        (text(&report["run"]).unwrap_or_default(), text(&report["cause"]), state)
+    };
+    let mut reports: Vec<_> = files.map(read).collect();
+    reports.sort();
+    reports
+}
+
+#[test]
+fn a_round_whose_report_is_not_kept_is_told_of_once_and_by_itself_where_it_can() {
+    let desk = desk("edge", &[("out", folder())]);
+    desk.write("specs/edge.yaml", &gateway("shop", "edge", 8080));
+    // The history cannot be written, three times.
+    desk.run(&["plan"]).exits(0);
+    desk.write("state/reports", "");
+    for port in ["8080", "8085", "8086"] {
+        desk.replace("specs/edge.yaml", "8080", port);
+        desk.run(&["sync"]);
+        desk.replace("specs/edge.yaml", port, "8080");
+    }
+    let rounds = entries(&desk, &[]).len();
+    assert_eq!(rounds, 3, "each round has told of itself");
+    fs::remove_file(desk.path("state/reports")).expect("it is there");
+    desk.run(&["sync"]).exits(0);
+    let told = history(&desk);
+    assert_eq!(told.iter().filter(|(_, cause, _)| cause.as_deref() == Some("interrupted")).count(), 3, "{told:?}");
+    assert_eq!(entries(&desk, &[]).len(), rounds + 1, "the log has them already");
+
+    // The history is written, and what is compared with later is not.
+    fs::remove_dir_all(desk.path("state/status/edge")).expect("it is there");
+    desk.write("state/status/edge", "");
+    desk.replace("specs/edge.yaml", "8080", "8087");
+    desk.run(&["sync"]);
+    let rounds = entries(&desk, &[]).len();
+    fs::remove_file(desk.path("state/status/edge")).expect("it is there");
+    desk.run(&["sync"]).exits(0);
+    desk.run(&["sync"]).exits(0);
+    assert_eq!(entries(&desk, &[]).len(), rounds, "nothing was changed since");
+    let after = history(&desk);
+    assert_eq!(after.iter().filter(|(_, cause, _)| cause.is_some()).count(), 3, "its own report stays: {after:?}");
+}

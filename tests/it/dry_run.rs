@@ -27,7 +27,8 @@ fn specs_are_named_as_for_kubectl() {
     let desk = desk("edge", &[("out", folder())]);
     desk.write("more/edge.yaml", &gateway("shop", "edge", 8080));
     for command in ["plan", "diff"] {
-        let by_name = desk.run(&[command, "more"]).exits(64).complains("more is no sync, and specs go without --config");
+        let by_name =
+            desk.run(&[command, "more"]).exits(64).complains("more is no sync, and specs go without --config");
         let by_flag = desk.run(&[command, "-f", "more"]).exits(64);
         assert_eq!(by_name.err, by_flag.err);
         desk.run(&[command, "-f", "lost"]).exits(64).complains("there is no file or folder \"lost\"");

@@ -36,6 +36,9 @@ const SWITCHES: [&str; 9] = [
     "tty",
 ];
 
+/// Lists of things whose value is not written when it is empty.
+const VALUES: [&str; 2] = ["env", "tolerations"];
+
 /// Mappings that are not written when they are empty.
 const MAPPINGS: [&str; 7] = ["annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"];
 
@@ -79,24 +82,33 @@ fn make_canonical(value: &mut Value) {
 
 /// Takes out of a pod, or of a part of one, what says nothing.
 pub(crate) fn as_typed(value: Value) -> Value {
+    below("", value)
+}
+
+/// The same below a field: the keys of labels and annotations are no fields, whatever they are called.
+fn below(parent: &str, value: Value) -> Value {
     match value {
-        Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(field, value)| (field, as_typed(value)));
-            Value::Object(fields.filter(|(field, value)| !says_nothing(field, value)).collect())
+        Value::Object(fields) if MAPPINGS.contains(&parent) => {
+            Value::Object(fields.into_iter().filter(|(_, value)| !value.is_null()).collect())
         }
-        Value::Array(items) => items.into_iter().map(as_typed).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(field, value)| (below(&field, value), field));
+            let said = fields.filter(|(value, field)| !says_nothing((parent, field), value));
+            Value::Object(said.map(|(value, field)| (field, value)).collect())
+        }
+        Value::Array(items) => items.into_iter().map(|item| below(parent, item)).collect(),
         other => other,
     }
 }
 
-fn says_nothing(field: &str, value: &Value) -> bool {
+fn says_nothing((parent, field): (&str, &str), value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty() && MAPPINGS.contains(&field),
         Value::Bool(switch) => !switch && SWITCHES.contains(&field),
         Value::Number(number) => number.as_u64() == Some(0) && NUMBERS.contains(&field),
-        Value::String(text) => text.is_empty() && field == "value",
+        Value::String(text) => text.is_empty() && field == "value" && VALUES.contains(&parent),
     }
 }
 
@@ -111,10 +123,12 @@ mod tests {
         let written = json!({
             "tolerations": [], "hostNetwork": false, "nodeSelector": {}, "volumes": [{"name": "a", "emptyDir": {}}],
             "containers": [{"env": [{"name": "A", "value": ""}], "securityContext": {"privileged": false}, "tty": null}],
+            "annotations": {"value": "", "paused": "", "gone": null}, "httpHeaders": [{"name": "A", "value": ""}],
         });
         let typed = json!({
             "volumes": [{"name": "a", "emptyDir": {}}],
             "containers": [{"env": [{"name": "A"}], "securityContext": {"privileged": false}}],
+            "annotations": {"value": "", "paused": ""}, "httpHeaders": [{"name": "A", "value": ""}],
         });
         assert_eq!(as_typed(written), typed);
     }

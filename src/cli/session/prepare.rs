@@ -82,9 +82,15 @@ impl Session<'_> {
         Ok(ready)
     }
 
-    /// Returns the names of the syncs that a command is about.
-    pub(in crate::cli) fn names(&self, selection: &Selection) -> Result<Vec<String>, Failure> {
-        Ok(self.syncs(selection)?.into_keys().map(str::to_owned).collect())
+    /// Returns the names of the syncs that a command is about, those first that others depend on, and the exit codes of those
+    /// that select no cluster, which are told of.
+    pub(in crate::cli) fn names(&self, selection: &Selection) -> Result<(Vec<String>, Vec<u8>), Failure> {
+        let mut syncs = self.syncs(selection)?;
+        let codes = self.without_clusters(&syncs);
+        syncs.retain(|name, _| without_clusters(&self.config, name).is_none());
+        let mut names: Vec<String> = syncs.into_keys().map(str::to_owned).collect();
+        names.sort_by_key(|name| self.dependencies().depth(name));
+        Ok((names, codes))
     }
 
     /// Tells of each sync that selects no cluster: others go on.

@@ -136,8 +136,9 @@ async fn a_round_begins_where_rounds_run_and_nowhere_else() {
     let rounds: Vec<Arc<Notify>> = (0..2).map(|_| Arc::default()).collect();
     for round in &rounds {
         let asked = Arc::clone(&asked);
-        desk.board.enrolled.enroll("gateways", round, move |_| {
+        desk.board.enrolled.enroll(("gateways", "c", "specs"), round, move |_| {
             asked.fetch_add(1, Ordering::SeqCst);
+            1
         });
     }
     let done = desk.act("/api/v1/syncs/gateways/reconcile", "{}").await.json();

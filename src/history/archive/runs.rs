@@ -110,17 +110,17 @@ pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
 }
 
 /// How far a round has come with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::history) enum Progress {
-    /// What was left behind is noted.
-    Done,
-    /// It may have been done.
-    Unknown,
     /// Nothing was sent.
     Untouched,
+    /// It may have been done.
+    Unknown,
+    /// What was left behind is noted.
+    Done,
 }
 
-/// Returns how far a round has come on a cluster, by what it was about to do in its last plan of each object.
+/// Returns how far a round has come on a cluster with each object, in whichever of its plans it has come the farthest.
 pub(in crate::history) fn progress(vault: &Vault, about: &About) -> Result<Vec<(Intent, Progress)>, VaultError> {
     let (run, cluster) = (about.run.as_str(), about.cluster.as_str());
     let Some((_, intents)) = read_steps(vault, run, cluster)? else { return Ok(Vec::new()) };
@@ -136,7 +136,9 @@ pub(in crate::history) fn progress(vault: &Vault, about: &About) -> Result<Vec<(
         };
         (intent, progress)
     };
-    Ok(intents.into_values().filter_map(|mut planned| planned.pop()).map(progress).collect())
+    let farthest =
+        |planned: Vec<(u32, Intent)>| planned.into_iter().map(progress).max_by_key(|(_, progress)| *progress);
+    Ok(intents.into_values().filter_map(farthest).collect())
 }
 
 fn on_each<T>(

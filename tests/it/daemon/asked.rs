@@ -1,6 +1,6 @@
 //! `gatewright sync` beside a daemon: it is asked for a round, and what it did is shown.
 
-use std::fs::File;
+use std::fs::{self, File};
 
 use super::{Daemon, gateway};
 use crate::cluster::process::free_port;
@@ -33,7 +33,7 @@ fn a_daemon_does_the_round_that_somebody_asks_for() {
     let mut daemon = Daemon::start(&desk, port, &[]);
     daemon.until("it is ready", Daemon::is_ready);
     let run = desk.run(&["sync", "edge", "--yes"]).exits(0);
-    run.complains("the daemon begins a round of sync edge on 2 clusters").says("10 objects created");
+    run.complains("and begins a round of sync edge on 2 clusters").says("10 objects created");
     assert!(desk.path("one").exists() && desk.path("two").exists());
     assert_eq!(daemon.rounds().iter().filter(|round| round.sync == "inner").count(), 0, "nobody has asked for it");
 
@@ -46,7 +46,7 @@ fn a_daemon_does_the_round_that_somebody_asks_for() {
 
     // What is not as a round of the daemon is done without one.
     for part in [&["--only", "Gateway/infra/a"][..], &["--full"], &["--cluster", "one"]] {
-        desk.run(&[&["sync", "edge"], part].concat()).exits(1).complains("a plain `gatewright sync` asks it for one");
+        desk.run(&[&["sync", "edge"], part].concat()).exits(1).complains("does the rounds by itself; stop it");
     }
     desk.run(&["suspend", "edge", "--reason", "friday"]).exits(0);
     let rounds = daemon.rounds().len();
@@ -54,6 +54,44 @@ fn a_daemon_does_the_round_that_somebody_asks_for() {
     assert_eq!(daemon.rounds().len(), rounds);
     daemon.stops_within(std::time::Duration::from_secs(20));
     desk.run(&["sync", "inner"]).exits(0);
+}
+
+#[test]
+fn a_round_that_there_is_not_is_told_and_not_waited_for() {
+    let port = free_port();
+    let desk = desk(port);
+    // Somebody has asked long ago, when no daemon was there.
+    desk.write("state/requested/edge.json", "{\"id\": \"old\", \"time\": \"2026-01-01T00:00:00Z\"}");
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    daemon.until("it is ready", Daemon::is_ready);
+    desk.run(&["sync", "inner"]).exits(0);
+    assert!(daemon.rounds().iter().all(|round| round.sync == "inner"), "an old request is nobody's");
+
+    fs::rename(desk.path("specs"), desk.path("away")).expect("it is there");
+    let run = desk.run(&["sync", "edge"]).exits(1);
+    run.complains("no round of sync \"edge\" on one: ").complains("no round of sync \"edge\" on two: ");
+    fs::rename(desk.path("away"), desk.path("specs")).expect("it is there");
+    desk.run(&["sync", "edge"]).exits(0).says("objects");
+
+    desk.write("state/rounds/edge/one", "");
+    let held = File::open(desk.path("state/rounds/edge/one")).expect("it was written");
+    held.lock().expect("no round is under way");
+    let run = desk.run(&["sync", "edge"]).exits(1);
+    let run = run.complains("no round of sync \"edge\" on one: the daemon had none");
+    assert!(!run.err.contains("on two"), "nobody is at work there: {}", run.err);
+    drop(held);
+
+    // What others wait for goes first; by name it would be the last.
+    desk.replace("gatewright.yaml", "edge: {", "edge: {dependsOn: [{sync: inner}], ");
+    daemon.signal("HUP");
+    daemon.until("the new configuration", |daemon| {
+        daemon.log().iter().any(|line| line["message"] == "the configuration was read again")
+    });
+    desk.replace("specs/a.yaml", "8080", "8085");
+    desk.replace("others/b.yaml", "8090", "8092");
+    let run = desk.run(&["sync"]).exits(0);
+    assert!(run.out.find("sync inner") < run.out.find("sync edge"), "{}", run.out);
+    daemon.stops_within(std::time::Duration::from_secs(20));
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_daemon_leaves_a_suspended_sync_alone_until_it_is_over() {
     desk.write("specs/pausing.yaml", &text(83));
     daemon.until("the error", |daemon| daemon.log().iter().any(|line| line["level"] == "ERROR"));
     assert_eq!(service(server, "pausing", ".spec.ports[0].port"), "82");
-    desk.run(&["sync"]).exits(1).complains("in use by another gatewright");
+    desk.run(&["sync"]).exits(1).complains("`gatewright resume pausing` or `suspend` writes it again");
     desk.run(&["resume", "pausing"]).exits(0);
     daemon.until("the end of it", |_| service(server, "pausing", ".spec.ports[0].port") == "83");
 }

@@ -354,7 +354,7 @@ fn what_says_nothing_takes_nothing_away() {
     assert_eq!((&pod["terminationGracePeriodSeconds"], &pod["restartPolicy"]), (&json!(60), &json!("Always")));
     assert_eq!((&pod["securityContext"]["fsGroup"], &pod["hostNetwork"]), (&json!(1000), &json!(true)));
     assert_eq!(container["command"], json!(["/bin/sh", "-c"]));
-    assert!(container["livenessProbe"].is_object() && container["ports"].is_array(), "{container}");
+    assert!(container["livenessProbe"]["httpGet"].is_object() && container["ports"].is_array(), "{container}");
 }
 
 #[test]

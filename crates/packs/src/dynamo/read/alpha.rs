@@ -153,7 +153,9 @@ fn pod(component: &mut Component, written: &Value, mut mounts: Vec<Value>) {
         // What the container itself says stands over it, field by field.
         let mut all = fields(&written[probe]);
         all.extend(fields(main.get(probe).unwrap_or(&Value::Null)));
-        if !written[probe].is_null() || main.contains_key(probe) {
+        if all.is_empty() {
+            main.remove(probe);
+        } else {
             main.insert(probe.to_owned(), all.into());
         }
     }
