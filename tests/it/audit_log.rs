@@ -88,6 +88,7 @@ fn nothing_is_approved_where_the_audit_log_cannot_be_written() {
 /// The reports of the history: run, cause and state on the cluster.
 fn history(desk: &Desk) -> Vec<(String, Option<String>, String)> {
     let files = fs::read_dir(desk.path("state/reports")).into_iter().flatten().flatten();
+    let files = files.filter(|file| file.path().extension().is_some_and(|it| it == "json"));
     let read = |file: fs::DirEntry| -> (String, Option<String>, String) {
         let report: Value = serde_json::from_slice(&fs::read(file.path()).expect("it is a file")).expect("it is JSON");
         let text = |value: &Value| value.as_str().map(str::to_owned);

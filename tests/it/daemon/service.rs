@@ -77,7 +77,7 @@ fn a_daemon_whose_state_directory_is_gone_does_no_rounds() {
         let file = manager.desk.path("rendered/shop/service-edge.yaml");
         fs::read_to_string(file).is_ok_and(|text| text.contains(port))
     };
-    daemon.until("the first round", |_| rendered("8080"));
+    daemon.until("the end of the first round", |daemon| rendered("8080") && !daemon.rounds().is_empty());
     fs::remove_dir_all(manager.desk.path("state")).expect("it is there");
     manager.desk.write("specs/edge.yaml", &gateway("edge", 9090));
     let why = "no round, because the state directory was removed or replaced: put it back, and restart the service";
