@@ -94,13 +94,16 @@ fn taken(session: &Session<'_>, (sync, id): (&str, &str)) -> Result<Answer, Ende
                 return Err(failure(message).hint(hint).into());
             }
             Some(answer) => return Ok(answer),
-            None if is_over => break,
+            None if is_over || !session.state.is_held() => break,
             None => {}
         }
     }
-    requested::withdraw(&session.state, sync).map_err(Failure::from)?;
+    requested::withdraw(&session.state, sync, id).map_err(Failure::from)?;
     if session.is_stopped() {
         return Err(Ended::All(failure("stopped by a signal, before the daemon had taken the request".to_owned())));
+    }
+    if !session.state.is_held() {
+        return Err(Ended::All(failure("the daemon has ended before it had taken the request".to_owned())));
     }
     let message = "another gatewright uses the state directory, and takes no requests".to_owned();
     let hint = "it may be another command, or a daemon that is starting: wait for it, and try again";
@@ -123,18 +126,18 @@ struct Wait<'a> {
 impl Wait<'_> {
     /// Waits for the round on each cluster; returns the reports, and an exit code for each cluster without one.
     fn for_all(&mut self, mut answer: Answer) -> Result<(Vec<Report>, Vec<u8>), Ended> {
-        let clusters: Vec<String> = answer.clusters.keys().cloned().collect();
-        let progress = self.session.progress(format!("round of sync {}", self.sync), "cluster", clusters.iter());
+        let names = answer.clusters.keys();
+        let progress = self.session.progress(format!("round of sync {}", self.sync), "cluster", names);
         let (mut looks, mut idle) = (0_u32, 0_u32);
         loop {
             looks += 1;
             let is_new = self.look(&answer);
             idle = if is_new { 0 } else { idle + 1 };
-            for cluster in clusters.iter().filter(|cluster| self.is_over(cluster)) {
+            for cluster in answer.clusters.keys().filter(|cluster| self.is_over(cluster)) {
                 progress.at(cluster, Phase::Over);
             }
             let is_answered = answer.clusters.values().all(|progress| *progress != Progress::Waits);
-            if is_answered && (clusters.iter().all(|cluster| self.is_over(cluster)) || idle > IDLE) {
+            if is_answered && (answer.clusters.keys().all(|cluster| self.is_over(cluster)) || idle > IDLE) {
                 break;
             }
             let stopped = self.session.pause(LOOK_AGAIN).is_err();
@@ -191,12 +194,17 @@ impl Wait<'_> {
     }
 
     /// Tells whether nothing more is to be waited for on a cluster: where it waits for its turn in a rollout, a later round is
-    /// its own.
+    /// its own, unless the rollout waits for a person.
     fn is_over(&self, cluster: &str) -> bool {
-        let waits = |report: &Report| report.clusters.values().any(|it| it.waits_for(Guard::Rollout));
+        let waits = |report: &Report, guard: Guard| report.clusters.values().any(|it| it.waits_for(guard));
+        let asks = |report: &Report| {
+            [Guard::RolloutApproval, Guard::RolloutHalted, Guard::RolloutPaused]
+                .iter()
+                .any(|guard| waits(report, *guard))
+        };
         match self.seen.get(cluster) {
             None => false,
-            Some(Ok(report)) => !waits(report),
+            Some(Ok(report)) => !waits(report, Guard::Rollout) || self.seen.values().flatten().any(asks),
             Some(Err(_)) => true,
         }
     }

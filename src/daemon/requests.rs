@@ -74,6 +74,12 @@ impl Requests {
         self.change(sync, state, is_met, || Progress::Over { since });
     }
 
+    /// Notes that there is no round of a sync on a cluster, for a reason that passes.
+    pub(super) fn none(&self, (sync, cluster): (&str, &str), (why, read): (&str, u64), state: &State) {
+        let is_met = |round: &AskedRound| round.cluster == cluster && round.needed <= read;
+        self.change(sync, state, is_met, || Progress::None(why.to_owned()));
+    }
+
     /// Notes that a source could not be read: the rounds that need it do not begin.
     pub(super) fn unread(&self, (source, number): (&str, u64), why: &str, state: &State) {
         let is_met = |round: &AskedRound| round.source == source && round.needed <= number;

@@ -139,6 +139,15 @@ impl Sync {
         shared.metrics.round(self.name(), &self.cluster.name, why);
     }
 
+    /// Tells that there is no round, because somebody holds its lock.
+    fn leaves_alone(&self, shared: &Shared) {
+        info!(sync = self.name(), cluster = self.cluster.name, "no round, because a person is at work there");
+        self.skipped("busy", shared);
+        let why = "a person is at work there (undo, rollback, release); ask again when that is over";
+        let of = (self.name(), self.cluster.name.as_str());
+        shared.requests.none(of, (why, self.slot().read()), &shared.state);
+    }
+
     async fn try_round(self: Arc<Self>, shared: &Shared, stop: &CancellationToken) -> Outcome {
         if shared.lock.as_ref().is_some_and(|lock| !shared.state.is_kept_by(lock)) {
             // What people have decided is not known any more, and another daemon may be at work.
@@ -152,8 +161,7 @@ impl Sync {
         let _lock = match shared.state.lock_round(self.name(), &self.cluster.name) {
             Ok(Some(lock)) => lock,
             Ok(None) => {
-                info!(sync = self.name(), cluster = self.cluster.name, "no round, because a person is at work there");
-                self.skipped("busy", shared);
+                self.leaves_alone(shared);
                 return Outcome::Done;
             }
             Err(error) => {

@@ -131,10 +131,13 @@ fn round_report(vault: &Vault, notes: &[(String, About)], next: &Report) -> Repo
 }
 
 fn cluster_report(vault: &Vault, about: &About) -> Option<ClusterReport> {
-    let progress = runs::progress(vault, about).unwrap_or_else(|error| {
-        warn!(run = about.run, cluster = about.cluster, error = %Chain(&error), "an interrupted round cannot be read");
-        Vec::new()
-    });
+    let progress = match runs::progress(vault, about) {
+        Ok(progress) => progress,
+        Err(error) => {
+            let message = format!("the round was interrupted, and what it did cannot be read: {}", Chain(&error));
+            return Some(ClusterReport::failed(ClusterState::Failed, message, None));
+        }
+    };
     if progress.iter().all(|(_, progress)| *progress == Progress::Untouched) {
         return None;
     }

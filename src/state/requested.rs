@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::state::store::Store;
 use crate::state::{State, StateError};
 
-/// The requests, by sync.
+/// The requests, by sync and id: several people may ask at once.
 const REQUESTED: Store<Request> = Store::new("requested");
 
 /// What became of them, by sync.
@@ -58,12 +58,12 @@ pub(crate) enum Progress {
 
 /// Asks for a round of a sync.
 pub(crate) fn ask(state: &State, sync: &str, request: &Request) -> Result<(), StateError> {
-    REQUESTED.write(state, &[sync], request)
+    REQUESTED.write(state, &[sync, &request.id], request)
 }
 
 /// Withdraws a request that was not taken.
-pub(crate) fn withdraw(state: &State, sync: &str) -> Result<(), StateError> {
-    REQUESTED.remove(state, &[sync])
+pub(crate) fn withdraw(state: &State, sync: &str, id: &str) -> Result<(), StateError> {
+    REQUESTED.remove(state, &[sync, id])
 }
 
 /// Returns the answer to a request; `None` while nobody has taken it, and once its daemon has ended.
@@ -74,9 +74,9 @@ pub(crate) fn answer(state: &State, sync: &str, id: &str) -> Option<Answer> {
 /// Takes the requests, each with its sync. What is old or cannot be read is nobody's.
 pub(crate) fn take(state: &State, now: Timestamp) -> Result<Vec<(String, Request)>, StateError> {
     let mut taken = Vec::new();
-    for sync in REQUESTED.names(state, &[]) {
-        let request = REQUESTED.read(state, &[&sync]);
-        REQUESTED.remove(state, &[&sync])?;
+    for (sync, id) in REQUESTED.targets(state) {
+        let request = REQUESTED.read(state, &[&sync, &id]);
+        REQUESTED.remove(state, &[&sync, &id])?;
         let is_open = |request: &Request| now.duration_since(request.time).abs() < LONGEST;
         taken.extend(request.filter(is_open).map(|request| (sync, request)));
     }
@@ -117,8 +117,14 @@ mod tests {
         assert_eq!(answer(&state, "edge", "one"), None);
         ask(&state, "edge", &request("old")).expect("it is written");
         assert_eq!(take(&state, at(60)).expect("it is read"), []);
-        state.write("requested/edge.json", b"{").expect("it is written");
+        state.write("requested/edge/torn.json", b"{").expect("it is written");
         assert_eq!(take(&state, at(61)).expect("it is removed"), []);
-        assert!(REQUESTED.names(&state, &[]).is_empty());
+        assert!(REQUESTED.targets(&state).is_empty());
+        for id in ["one", "two"] {
+            ask(&state, "edge", &request(id)).expect("it is written");
+        }
+        withdraw(&state, "edge", "one").expect("it is removed");
+        let left = take(&state, at(1)).expect("it is read");
+        assert_eq!(left, [("edge".to_owned(), request("two"))], "who asks withdraws nobody else's");
     }
 }

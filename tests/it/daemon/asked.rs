@@ -1,6 +1,7 @@
 //! `gatewright sync` beside a daemon: it is asked for a round, and what it did is shown.
 
 use std::fs::{self, File};
+use std::process::{Child, Stdio};
 
 use super::{Daemon, gateway};
 use crate::cluster::process::free_port;
@@ -61,7 +62,7 @@ fn a_round_that_there_is_not_is_told_and_not_waited_for() {
     let port = free_port();
     let desk = desk(port);
     // Somebody has asked long ago, when no daemon was there.
-    desk.write("state/requested/edge.json", "{\"id\": \"old\", \"time\": \"2026-01-01T00:00:00Z\"}");
+    desk.write("state/requested/edge/old.json", "{\"id\": \"old\", \"time\": \"2026-01-01T00:00:00Z\"}");
     let mut daemon = Daemon::start(&desk, port, &[]);
     daemon.until("it is ready", Daemon::is_ready);
     desk.run(&["sync", "inner"]).exits(0);
@@ -77,7 +78,7 @@ fn a_round_that_there_is_not_is_told_and_not_waited_for() {
     let held = File::open(desk.path("state/rounds/edge/one")).expect("it was written");
     held.lock().expect("no round is under way");
     let run = desk.run(&["sync", "edge"]).exits(1);
-    let run = run.complains("no round of sync \"edge\" on one: the daemon had none");
+    let run = run.complains("no round of sync \"edge\" on one: a person is at work there");
     assert!(!run.err.contains("on two"), "nobody is at work there: {}", run.err);
     drop(held);
 
@@ -105,8 +106,23 @@ fn whoever_takes_no_requests_is_not_waited_for() {
         .complains("another gatewright uses the state directory, and takes no requests");
     drop(held);
     desk.run(&["sync", "edge"]).exits(0);
-    assert!(
-        !desk.path("state/requested/edge.json").exists(),
-        "a daemon that starts later does nothing of its own accord"
-    );
+    let left = fs::read_dir(desk.path("state/requested/edge")).into_iter().flatten().count();
+    assert_eq!(left, 0, "a daemon that starts later does nothing of its own accord");
+}
+
+#[test]
+fn several_may_ask_at_once() {
+    let port = free_port();
+    let desk = desk(port);
+    let mut daemon = Daemon::start(&desk, port, &[]);
+    daemon.until("it is ready", Daemon::is_ready);
+    let ask = || {
+        let mut command = desk.command(&["sync", "edge"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
+    };
+    let asking: Vec<Child> = (0..3).map(|_| ask()).collect();
+    for mut one in asking {
+        assert_eq!(one.wait().expect("it ends").code(), Some(0));
+    }
+    daemon.stops_within(std::time::Duration::from_secs(20));
 }
