@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use gatewright_engine::error::Chain;
@@ -102,8 +102,7 @@ impl Sync {
     pub(super) fn enroll(&self, enrolled: &Enrolled, nudges: &Arc<Notify>, is_asked: &Arc<AtomicBool>) {
         let (slot, is_asked) = (Arc::clone(&self.syncs[self.name()].slot), Arc::clone(is_asked));
         enrolled.enroll((self.name(), &self.cluster.name, self.source()), nudges, move |round| {
-            is_asked.store(true, Ordering::SeqCst);
-            slot.ask_for(round)
+            slot.ask_for(round, &is_asked)
         });
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -51,8 +52,18 @@ struct Found {
     begun: u64,
     /// The number of the last one that went well; what stands here before the first is from the disk.
     read: u64,
-    /// The rounds that begin when there is something new, each with the read that it needs.
-    rounds: Vec<(u64, Weak<Notify>)>,
+    /// The rounds that begin when there is something new.
+    rounds: Vec<Waiting>,
+}
+
+/// A round that begins when there is something new, and after the read that it needs.
+#[derive(Debug)]
+struct Waiting {
+    needed: u64,
+    round: Weak<Notify>,
+    /// Told after that read, where somebody has asked for the round: what begins before may be about what stood there before,
+    /// and is not what was asked for.
+    is_asked: Option<Arc<AtomicBool>>,
 }
 
 impl Slot {
@@ -69,20 +80,23 @@ impl Slot {
 
     /// Has a round begin when there is something new, and after the read that it needs, if that has something new or not.
     pub(super) fn nudge(&self, round: &Arc<Notify>, needed: u64) {
+        self.wait(Waiting { needed, round: Arc::downgrade(round), is_asked: None });
+    }
+
+    fn wait(&self, waiting: Waiting) {
         let rounds = &mut lock(&self.found).rounds;
-        let round = Arc::downgrade(round);
-        rounds.retain(|(_, known)| known.strong_count() > 0 && !known.ptr_eq(&round));
-        rounds.push((needed, round));
+        rounds.retain(|known| known.round.strong_count() > 0 && !known.round.ptr_eq(&waiting.round));
+        rounds.push(waiting);
     }
 
     /// Has the source be read at once, and a round begin after that, whether there is something new or not. Returns the
     /// number of that read.
-    pub(super) fn ask_for(&self, round: &Arc<Notify>) -> u64 {
+    pub(super) fn ask_for(&self, round: &Arc<Notify>, is_asked: &Arc<AtomicBool>) -> u64 {
         // One that is under way may have seen what was there before.
-        let next = lock(&self.found).begun + 1;
-        self.nudge(round, next);
+        let needed = lock(&self.found).begun + 1;
+        self.wait(Waiting { needed, round: Arc::downgrade(round), is_asked: Some(Arc::clone(is_asked)) });
         self.is_due.notify_one();
-        next
+        needed
     }
 
     /// Returns the number of the last read that went well.
@@ -115,9 +129,15 @@ impl Slot {
     fn succeeded(&self, number: u64, is_new: bool) {
         let found = &mut *lock(&self.found);
         let before = std::mem::replace(&mut found.read, number);
-        let is_for = |needed: u64| is_new || (before < needed && needed <= number);
-        let rounds = found.rounds.iter().filter(|(needed, _)| is_for(*needed));
-        rounds.filter_map(|(_, round)| round.upgrade()).for_each(|round| round.notify_one());
+        for waiting in &found.rounds {
+            let is_needed = before < waiting.needed && waiting.needed <= number;
+            if let (true, Some(is_asked)) = (is_needed, &waiting.is_asked) {
+                is_asked.store(true, Ordering::SeqCst);
+            }
+            if let (true, Some(round)) = (is_needed || is_new, waiting.round.upgrade()) {
+                round.notify_one();
+            }
+        }
     }
 }
 
