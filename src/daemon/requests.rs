@@ -22,6 +22,10 @@ use crate::state::{State, StateError};
 /// The interval between two looks.
 const POLL: Duration = Duration::from_secs(1);
 
+/// The number of looks after which rounds that are still open are asked for again: what was lost on the way is not waited for
+/// for ever.
+const REMIND: u32 = 30;
+
 /// The requests that are open, by sync.
 #[derive(Default)]
 pub(super) struct Requests {
@@ -40,9 +44,13 @@ pub(super) async fn take(shared: Arc<Shared>, stop: CancellationToken) {
         if let Err(error) = requested::forget_answers(&shared.state) {
             warn!(error = %Chain(&error), "cannot take back what another daemon has answered");
         }
-        let mut is_told = false;
+        let (mut is_told, mut looks) = (false, 0_u32);
         loop {
             sleep(POLL).await;
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(REMIND) {
+                shared.requests.remind(&shared.enrolled);
+            }
             let taken = requested::take(&shared.state, shared.clock.now());
             if let (Err(error), false) = (&taken, is_told) {
                 warn!(error = %Chain(error), "cannot look for rounds that commands ask for");
@@ -86,6 +94,13 @@ impl Requests {
         let syncs: Vec<String> = lock(&self.open).keys().cloned().collect();
         for sync in syncs {
             self.change(&sync, state, is_met, || Progress::None(why.to_owned()));
+        }
+    }
+
+    /// Has rounds that are open begin, should they not have. One that is under way still meets its request.
+    fn remind(&self, enrolled: &Enrolled) {
+        for sync in lock(&self.open).keys() {
+            drop(enrolled.ask(sync));
         }
     }
 
