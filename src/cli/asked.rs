@@ -119,7 +119,7 @@ struct Wait<'a> {
     session: &'a Session<'a>,
     sync: &'a str,
     id: &'a str,
-    /// What is known of each cluster: its report, or why there is none.
+    /// The outcome on each cluster, as far as it is known: its report, or the reason why there is none.
     seen: BTreeMap<String, Result<Report, String>>,
 }
 

@@ -78,14 +78,12 @@ impl Requests {
 
     /// Notes that a round of a sync on a cluster is over, which began at a time and after a read of its source.
     pub(super) fn over(&self, (sync, cluster): (&str, &str), (since, read): (Timestamp, u64), state: &State) {
-        let is_met = |round: &AskedRound| round.cluster == cluster && round.needed <= read;
-        self.change(sync, state, is_met, || Progress::Over { since });
+        self.change(sync, state, |round| round.is_met_on(cluster, read), || Progress::Over { since });
     }
 
     /// Notes that there is no round of a sync on a cluster, for a reason that passes.
     pub(super) fn none(&self, (sync, cluster): (&str, &str), (why, read): (&str, u64), state: &State) {
-        let is_met = |round: &AskedRound| round.cluster == cluster && round.needed <= read;
-        self.change(sync, state, is_met, || Progress::None(why.to_owned()));
+        self.change(sync, state, |round| round.is_met_on(cluster, read), || Progress::None(why.to_owned()));
     }
 
     /// Notes that a source could not be read: the rounds that need it do not begin.

@@ -34,6 +34,13 @@ pub(crate) struct AskedRound {
     pub needed: u64,
 }
 
+impl AskedRound {
+    /// Tells whether a round on a cluster, which has begun after a read of its source, is this one.
+    pub(crate) fn is_met_on(&self, cluster: &str, read: u64) -> bool {
+        self.cluster == cluster && self.needed <= read
+    }
+}
+
 impl Enrolled {
     /// Takes the rounds of a sync on a cluster that begin when somebody asks for one, for as long as they run.
     pub(crate) fn enroll(

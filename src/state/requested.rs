@@ -12,7 +12,7 @@ use crate::state::{State, StateError};
 /// The requests, by sync and id: several people may ask at once.
 const REQUESTED: Store<Request> = Store::new("requested");
 
-/// What became of them, by sync.
+/// The answers to them, by sync.
 const ANSWERED: Store<Answer> = Store::new("answered");
 
 /// A request that nobody has taken for so long is nobody's any more.
@@ -37,11 +37,11 @@ pub(crate) struct Request {
 pub(crate) struct Answer {
     /// The requests.
     pub ids: BTreeSet<String>,
-    /// How far the round is on each cluster; there is none if no rounds of the sync run there.
+    /// The progress on each cluster; there is none if no rounds of the sync run there.
     pub clusters: BTreeMap<String, Progress>,
 }
 
-/// How far a round is on a cluster.
+/// The progress of a round on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Progress {

@@ -42,7 +42,7 @@ const VALUES: [&str; 2] = ["env", "tolerations"];
 /// Mappings that are not written when they are empty.
 const MAPPINGS: [&str; 7] = ["annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"];
 
-/// Writes objects anew as a controller does that holds them as types.
+/// Writes objects once more, as a controller does that holds them as types.
 pub(crate) struct Retyped;
 
 impl ObjectPostProcessor for Retyped {

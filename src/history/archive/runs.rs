@@ -109,14 +109,14 @@ pub fn read(vault: &Vault, run: &str) -> Result<Recorded, VaultError> {
     on_each(vault, run, |cluster| read_cluster(vault, run, cluster))
 }
 
-/// How far a round has come with an object.
+/// The progress of a round with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::history) enum Progress {
     /// Nothing was sent.
     Untouched,
     /// It may have been done.
     Unknown,
-    /// What was left behind is noted.
+    /// It was done, and a note says in which state it was left.
     Done,
 }
 
