@@ -51,12 +51,12 @@ pub(super) async fn take(shared: Arc<Shared>, stop: CancellationToken) {
             if looks.is_multiple_of(REMIND) {
                 shared.requests.remind(&shared.enrolled);
             }
-            let taken = requested::take(&shared.state, shared.clock.now());
-            if let (Err(error), false) = (&taken, is_told) {
-                warn!(error = %Chain(error), "cannot look for rounds that commands ask for");
+            let (taken, result) = requested::take(&shared.state, shared.clock.now());
+            if let (Err(error), false) = (&result, is_told) {
+                warn!(error = %Chain(error), "a request for a round cannot be taken: remove it by hand");
             }
-            is_told = taken.is_err();
-            for (sync, request) in taken.unwrap_or_default() {
+            is_told = result.is_err();
+            for (sync, request) in taken {
                 shared.requests.begin((&sync, &request), &shared.enrolled, &shared.state);
             }
         }

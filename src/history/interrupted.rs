@@ -50,7 +50,7 @@ pub(crate) fn before(state: &State, report: &Report, open: impl FnOnce() -> Resu
         begun.into_iter().map(|about| (cluster.clone(), about)).collect::<Vec<_>>()
     };
     let mut notes: Vec<(String, About)> = report.clusters.keys().flat_map(begun).collect();
-    notes.retain(|(_, about)| !is_of(about, report));
+    notes.retain(|(_, about)| !is_of(about, report) && runs::is_run(&about.run) && !about.run.contains('/'));
     if notes.is_empty() {
         return Vec::new();
     }

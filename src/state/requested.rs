@@ -71,16 +71,20 @@ pub(crate) fn answer(state: &State, sync: &str, id: &str) -> Option<Answer> {
     ANSWERED.read(state, &[sync]).filter(|answer| answer.ids.contains(id))
 }
 
-/// Takes the requests, each with its sync. What is old or cannot be read is nobody's.
-pub(crate) fn take(state: &State, now: Timestamp) -> Result<Vec<(String, Request)>, StateError> {
-    let mut taken = Vec::new();
+/// Takes the requests, each with its sync. What is old or cannot be read is nobody's. One that cannot be removed is not taken,
+/// because it would be taken again and again: it is an error, and keeps nobody else waiting.
+pub(crate) fn take(state: &State, now: Timestamp) -> (Vec<(String, Request)>, Result<(), StateError>) {
+    let (mut taken, mut result) = (Vec::new(), Ok(()));
     for (sync, id) in REQUESTED.targets(state) {
         let request = REQUESTED.read(state, &[&sync, &id]);
-        REQUESTED.remove(state, &[&sync, &id])?;
+        if let Err(error) = REQUESTED.remove(state, &[&sync, &id]) {
+            result = Err(error);
+            continue;
+        }
         let is_open = |request: &Request| now.duration_since(request.time).abs() < LONGEST;
         taken.extend(request.filter(is_open).map(|request| (sync, request)));
     }
-    Ok(taken)
+    (taken, result)
 }
 
 /// Says how far the rounds of a sync are.
@@ -103,11 +107,16 @@ mod tests {
         let state = State::open(folder.path());
         let at = |second: i64| Timestamp::from_second(1_000 + second).expect("it is a time");
         let request = |id: &str| Request { id: id.to_owned(), by: Some("anna".to_owned()), time: at(0) };
-        assert_eq!(take(&state, at(0)).expect("nothing is there"), []);
+        let taken = |second: i64| {
+            let (taken, result) = take(&state, at(second));
+            result.expect("each can be removed");
+            taken
+        };
+        assert_eq!(taken(0), []);
         ask(&state, "edge", &request("one")).expect("it is written");
         assert_eq!(answer(&state, "edge", "one"), None);
-        assert_eq!(take(&state, at(1)).expect("it is read"), [("edge".to_owned(), request("one"))]);
-        assert_eq!(take(&state, at(2)).expect("it is read"), []);
+        assert_eq!(taken(1), [("edge".to_owned(), request("one"))]);
+        assert_eq!(taken(2), []);
         let waits = BTreeMap::from([("c".to_owned(), Progress::Waits)]);
         let told = Answer { ids: BTreeSet::from(["one".to_owned()]), clusters: waits };
         reply(&state, "edge", &told).expect("it is written");
@@ -116,15 +125,26 @@ mod tests {
         forget_answers(&state).expect("they are removed");
         assert_eq!(answer(&state, "edge", "one"), None);
         ask(&state, "edge", &request("old")).expect("it is written");
-        assert_eq!(take(&state, at(60)).expect("it is read"), []);
+        assert_eq!(taken(60), []);
         state.write("requested/edge/torn.json", b"{").expect("it is written");
-        assert_eq!(take(&state, at(61)).expect("it is removed"), []);
+        assert_eq!(taken(61), []);
         assert!(REQUESTED.targets(&state).is_empty());
         for id in ["one", "two"] {
             ask(&state, "edge", &request(id)).expect("it is written");
         }
         withdraw(&state, "edge", "one").expect("it is removed");
-        let left = take(&state, at(1)).expect("it is read");
-        assert_eq!(left, [("edge".to_owned(), request("two"))], "who asks withdraws nobody else's");
+        assert_eq!(taken(1), [("edge".to_owned(), request("two"))], "who asks withdraws nobody else's");
+    }
+
+    #[test]
+    fn what_cannot_be_removed_keeps_nobody_waiting_and_is_not_taken() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = State::open(folder.path());
+        std::fs::create_dir_all(state.path("requested/edge/a.json/x")).expect("a test may");
+        let request = Request { id: "b".to_owned(), by: None, time: Timestamp::UNIX_EPOCH };
+        ask(&state, "edge", &request).expect("it is written");
+        let (taken, result) = take(&state, Timestamp::UNIX_EPOCH);
+        assert_eq!(taken, [("edge".to_owned(), request)]);
+        assert!(result.is_err(), "it is told");
     }
 }

@@ -35,7 +35,9 @@ pub(super) fn values(document: &Document, namespace: &str, data: &Data<'_>) -> R
     })?;
     if provider != Provider::Grove {
         let env = graph.env.clone();
-        graph.components.iter_mut().for_each(|component| overrides::apply(component, &env));
+        for component in &mut graph.components {
+            overrides::apply(component, &env).map_err(|message| vec![wrong(&component.path, message)])?;
+        }
     }
     if let Some((component, message)) = workload::too_long(&graph, provider) {
         return Err(vec![wrong(&component.path, message)]);

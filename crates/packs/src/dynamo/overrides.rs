@@ -2,7 +2,8 @@
 //!
 //! The operator reads it where it makes a Deployment or a `LeaderWorkerSet`, and not under Grove.
 
-use serde_json::{Value, json};
+use gatewright_engine::quantity::Quantity;
+use serde_json::Value;
 
 use super::model::{Component, fields};
 use crate::json::items;
@@ -10,27 +11,38 @@ use crate::json::items;
 /// The variable: a mapping from components to what their service is started with.
 const VARIABLE: &str = "DYN_DEPLOYMENT_CONFIG";
 
-/// Puts what the variable says over a component: its replicas, if it has none, and what it asks for.
-pub(super) fn apply(component: &mut Component, env: &[Value]) {
+/// The resources that it may name, with their names in pods.
+const RESOURCES: [(&str, &str); 3] = [("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")];
+
+/// Puts what the variable says over a component: its replicas, if it has none, and what it asks for. What cannot be understood
+/// is an error: to leave it out and to say nothing would start another graph than was asked for.
+pub(super) fn apply(component: &mut Component, env: &[Value]) -> Result<(), String> {
     let own = component.main.get("env").cloned().unwrap_or_default();
     let all = env.iter().chain(items(&own));
     let Some(text) = all.filter(|it| it["name"] == VARIABLE).filter_map(|it| it["value"].as_str()).last() else {
-        return;
+        return Ok(());
     };
-    let config: Value = serde_json::from_str(text).unwrap_or_default();
+    let config: Value = serde_json::from_str(text).map_err(|error| format!("{VARIABLE} is no JSON: {error}"))?;
     let said = &config[&component.name]["ServiceArgs"];
-    component.replicas = component.replicas.or_else(|| said["workers"].as_u64());
-    let named = [("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")];
-    let asked: Vec<(&str, &Value)> =
-        named.iter().filter_map(|(key, name)| Some((*name, said["resources"].get(key)?))).collect();
-    if asked.is_empty() {
-        return;
+    if let Some(workers) = said.get("workers").filter(|workers| !workers.is_null()) {
+        let number = workers.as_u64().filter(|number| *number <= u64::from(i32::MAX.unsigned_abs()));
+        let number = number.ok_or_else(|| format!("workers in {VARIABLE} is {workers}, but must be a whole number"))?;
+        component.replicas = component.replicas.or(Some(number));
     }
     let mut resources = fields(component.main.get("resources").unwrap_or(&Value::Null));
-    for part in ["requests", "limits"] {
-        let mut quantities = fields(resources.get(part).unwrap_or(&Value::Null));
-        quantities.extend(asked.iter().map(|(name, quantity)| ((*name).to_owned(), (*quantity).clone())));
-        resources.insert(part.to_owned(), quantities.into());
+    for (key, name) in RESOURCES {
+        let Some(amount) = said["resources"].get(key).filter(|amount| !amount.is_null()) else { continue };
+        if Quantity::of(amount).is_none_or(|amount| amount < Quantity::default()) {
+            return Err(format!("{key} in {VARIABLE} is {amount}, but must be a quantity, such as 500m or 2Gi"));
+        }
+        for part in ["requests", "limits"] {
+            let mut quantities = fields(resources.get(part).unwrap_or(&Value::Null));
+            quantities.insert(name.to_owned(), amount.clone());
+            resources.insert(part.to_owned(), quantities.into());
+        }
     }
-    component.main.insert("resources".to_owned(), json!(resources));
+    if !resources.is_empty() {
+        component.main.insert("resources".to_owned(), resources.into());
+    }
+    Ok(())
 }

@@ -377,6 +377,17 @@ fn a_variable_says_replicas_and_resources_where_fields_say_none() {
     let quantities = json!({"cpu": "2", "nvidia.com/gpu": "1"});
     assert_eq!(container["resources"], json!({"limits": quantities, "requests": quantities}));
     assert_eq!(pod(&json!({"envs": envs, "replicas": 2}), &json!({})).0["replicas"], json!(2));
+    for (wrong, said) in [
+        ("{", "DYN_DEPLOYMENT_CONFIG is no JSON"),
+        (r#"{"Worker": {"ServiceArgs": {"workers": 9223372036854775807}}}"#, "must be a whole number"),
+        (r#"{"Worker": {"ServiceArgs": {"workers": -1}}}"#, "must be a whole number"),
+        (r#"{"Worker": {"ServiceArgs": {"resources": {"cpu": {"a": 1}}}}}"#, "must be a quantity"),
+        (r#"{"Worker": {"ServiceArgs": {"resources": {"gpu": "-5"}}}}"#, "must be a quantity"),
+    ] {
+        let envs = json!([{"name": "DYN_DEPLOYMENT_CONFIG", "value": wrong}]);
+        let message = message(expanded(&worker(&json!({"envs": envs})), json!({}), None));
+        assert!(message.contains(said), "{wrong}: {message}");
+    }
 }
 
 #[test]
